@@ -27,7 +27,8 @@ def main(arguments):
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(help_text())
         return 0
-    name, rest = arguments[0], arguments[1:]
+    name = arguments[0]
+    rest = arguments[1:]
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, 1, 0.4)
         hint = f"Did you mean  python3 -m course {near[0]}" if near else f"There are: {', '.join(COMMANDS)}"

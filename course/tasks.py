@@ -94,12 +94,14 @@ def standardise(train, test):
 
 def read(file, names, converters=None):
     """Return rows of a CSV file in `data/`, converted. Raises FileNotFoundError, or ValueError if it is damaged."""
-    path, converters = DATA / file, converters or (float,) * len(names)
+    path = DATA / file
+    converters = converters or (float,) * len(names)
     cure = f"restore it with: git checkout -- data/{file}"
     if not path.exists():
         raise FileNotFoundError(f"data/{file} is missing; {cure}")
     with path.open(newline="", encoding="utf-8") as lines:
-        reader, rows = csv.DictReader(lines), []
+        reader = csv.DictReader(lines)
+        rows = []
         if missing := set(names) - set(reader.fieldnames or ()):
             raise ValueError(f"data/{file} has no column {', '.join(sorted(missing))}; {cure}")
         for row in reader:
@@ -143,7 +145,8 @@ def _points(name, title, epochs, batch, learning_rate):
 def _penguins(name, title, table, test, epochs, batch, rate):
     table = np.array(table)[shuffled(len(table), seed=1)]
     x, x_test = standardise(table[test:, :-1], table[:test, :-1])
-    y, y_test = table[test:, -1:].copy(), table[:test, -1:].copy()
+    y = table[test:, -1:].copy()
+    y_test = table[:test, -1:].copy()
     batches = batch_order(len(x), batch, epochs, seed=1)
     return Task(x, y, x_test, y_test, _weights(name), batches, rate, MEASURES[: x.shape[1]], title)
 
@@ -160,7 +163,8 @@ def make_linear(train=400, test=100, seed=1):
     """Yield rows x1, x2, y, split: x uniform in (-10, 10)², y = 2·x1 - 3·x2 + 3 + noise of standard deviation 2."""
     draw = random.Random(seed).random
     for i in range(train + test):
-        x1, x2 = 20.0 * draw() - 10.0, 20.0 * draw() - 10.0
+        x1 = 20.0 * draw() - 10.0
+        x2 = 20.0 * draw() - 10.0
         yield x1, x2, 2.0 * x1 - 3.0 * x2 + 3.0 + 2.0 * normal(draw), "train" if i < train else "test"
 
 
@@ -169,7 +173,8 @@ def make_rings(train=4000, test=1000, seed=1):
     draw = random.Random(seed).random
     for i in range(train + test):
         inside = i % 2 == 0
-        angle, noise = 2.0 * math.pi * draw(), normal(draw)
+        angle = 2.0 * math.pi * draw()
+        noise = normal(draw)
         while abs(noise) > 2.0:
             noise = normal(draw)
         radius = (5.0 if inside else 8.0) + noise

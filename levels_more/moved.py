@@ -38,7 +38,8 @@ def elsewhere(front, name):
 
 def renamed(front, name):
     """Return the error that the `__getattr__` of a package raises. For a renamed name it gives the new one."""
-    told, now = f"module {front!r} has no attribute {name!r}", told_of("renamed")[front.rpartition(".")[2]]
+    told = f"module {front!r} has no attribute {name!r}"
+    now = told_of("renamed")[front.rpartition(".")[2]]
     if name in now:
         told = f"{name} is called {now[name]} now: write `from {front} import {now[name]}`"
     return missing(told, name, 3)

@@ -116,11 +116,13 @@ def growth():
 
 def traffic(work):
     """Return (flops, bytes) of a step, if each number is read and written once, whether or not a cache holds it."""
-    size, word = work.x.size, work.x.itemsize
+    size = work.x.size
+    word = work.x.itemsize
     if not work.weights:
         flops = {"add": size, "exp": 10 * size, "sum": size, "matmul": 2 * size * len(work.x)}[work.loss]
         return flops, word * size * {"add": 3, "exp": 2, "sum": 1, "matmul": 3}[work.loss]
-    products, parameters = sum(w.size for w in work.weights[::2]), sum(w.size for w in work.weights)
+    products = sum(w.size for w in work.weights[::2])
+    parameters = sum(w.size for w in work.weights)
     flops = 2 * work.batch * (3 * products - work.weights[0].size)  # one product forward, two backward, except for x
     rows = work.batch * (work.x.shape[1] + work.y.shape[1])
     return flops, word * (rows + parameters * (2 if work.optimizer == "sgd" else 6))
@@ -130,7 +132,8 @@ def limit(work, threads):
     """Return the least seconds of a step by level 1's cost model, with the bandwidth of reading about as many bytes."""
     from levels_more.hardware import measure_reading, pool
 
-    cpu, (flops, nbytes) = pool()["cpu:0"], traffic(work)
+    cpu = pool()["cpu:0"]
+    flops, nbytes = traffic(work)
     near = 2 ** min(28, max(14, 2 * round(math.log2(nbytes) / 2)))
     if near not in cpu.measured:
         cpu.measured[near] = measure_reading(cpu, near)

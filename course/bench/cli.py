@@ -41,7 +41,10 @@ def main(argv):
 def run(wanted, options, given, folder):
     """Measure the wanted sections. Returns (the page in Markdown, the Results)."""
     start = time.perf_counter()
-    began, here, results, start_rows = f"{datetime.date.today():%d %B %Y}", machine(), [], ()
+    began = f"{datetime.date.today():%d %B %Y}"
+    here = machine()
+    results = []
+    start_rows = ()
     chosen = [case for case in cases() if case.section in wanted and options.only in case.family]
     if options.quick:
         chosen = [case for case in chosen if case.threads == 1 and "rings, batch 10," not in case.family]
@@ -66,7 +69,8 @@ def run(wanted, options, given, folder):
                 start_rows = starts(peers, 1 if options.quick else 3, folder)
         except KeyboardInterrupt:
             print("stopped: what was measured by then is told", flush=True)
-            wanted, chosen = [], []
+            wanted = []
+            chosen = []
         finally:
             for peer in peers.values():
                 peer.close()

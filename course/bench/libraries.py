@@ -75,7 +75,11 @@ class Peer:
 
     def __init__(self, library, python, threads=1):
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-        self.library, self.python, self.threads, self.gone = library, python, threads, ""  # gone: why it has ended
+        # gone: why it has ended
+        self.library = library
+        self.python = python
+        self.threads = threads
+        self.gone = ""
         self.process = subprocess.Popen(command(library, python), env=environment(threads), **options)
 
     @functools.cached_property
@@ -88,7 +92,8 @@ class Peer:
         return self.about["modes"]
 
     def answer(self):
-        begun, late = time.perf_counter(), threading.Timer(PATIENCE, self.process.kill)
+        begun = time.perf_counter()
+        late = threading.Timer(PATIENCE, self.process.kill)
         late.start()
         line = self.process.stdout.readline()
         late.cancel()
@@ -120,7 +125,8 @@ def install(library):
     packages = {name: listed for name, listed in (LIBRARIES | ONLY_PROGRAMS).items() if listed}
     if library not in packages:
         raise SystemExit(f"--peer {library}: there are {', '.join(packages)}")
-    folder, uv = str(PEERS / library), shutil.which("uv")
+    folder = str(PEERS / library)
+    uv = shutil.which("uv")
     python = python_of(library, {}) if (PEERS / library).exists() else None
     if python is None:
         subprocess.run([uv, "venv", folder] if uv else [sys.executable, "-m", "venv", folder], check=True, cwd=ROOT)
@@ -131,7 +137,8 @@ def install(library):
 
 def open_peers(libraries, given, threads, heard):
     """Return {library: Peer} of the installed libraries. Calls `heard` with a line for each of the others."""
-    peers, begun = {}, {library: Peer(library, python_of(library, given), threads) for library in libraries}
+    peers = {}
+    begun = {library: Peer(library, python_of(library, given), threads) for library in libraries}
     for library, peer in begun.items():
         if "skipped" in peer.about:
             peer.close()

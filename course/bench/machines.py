@@ -15,8 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-RANKS, WARM = (1, 2, 4), 20  # WARM: steps before the clock starts
-PATIENCE, APART = 300, 1e-3  # seconds for a training; the limit for the losses' distance, relative to max(1, loss)
+# WARM: steps before the clock starts
+RANKS = (1, 2, 4)
+WARM = 20
+# seconds for a training; the limit for the losses' distance, relative to max(1, loss)
+PATIENCE = 300
+APART = 1e-3
 
 
 def by_levels(work, ranks):
@@ -85,8 +89,10 @@ def main(library, ranks, file):
     """Train as one rank, and print {"seconds": of a step, "losses"} as JSON on rank 0."""
     from course.bench.work import load
 
-    work, made_by = load(file), {"levels": by_levels, "torch": by_torch}[library]
-    batches, (rank, train, start, meet, whole) = work.batches(work.order), made_by(work, int(ranks))
+    work = load(file)
+    made_by = {"levels": by_levels, "torch": by_torch}[library]
+    batches = work.batches(work.order)
+    rank, train, start, meet, whole = made_by(work, int(ranks))
     train(batches[:WARM])
     start()
     meet()
@@ -124,9 +130,11 @@ def measured(works, python, environment, repeats, folder):
 
     works: {name: Work}; python: PyTorch's; environment(threads) -> dict. Raises RuntimeError if losses differ too much.
     """
-    pythons, rows = {"levels": sys.executable, "torch": python}, []
+    pythons = {"levels": sys.executable, "torch": python}
+    rows = []
     for (name, work), ranks in itertools.product(works.items(), RANKS):
-        file, threads = str(Path(folder) / "work.npz"), max(1, (os.cpu_count() or 1) // ranks)
+        file = str(Path(folder) / "work.npz")
+        threads = max(1, (os.cpu_count() or 1) // ranks)
         work.save(file)
         kept = environment(threads)
         both = [[trained(k, p, ranks, file, kept) for k, p in pythons.items()] for _ in range(repeats)]

@@ -81,7 +81,9 @@ def measure(case, peers, pace, folder):
     if "skipped" in reference:
         raise RuntimeError(f"{case.family}: NumPy, which says what is right, failed: {reference['skipped']}")
     peers["numpy"].ask("drop", reference["made"])
-    results, running, steps = [], [], len(work.x) // work.batch
+    results = []
+    running = []
+    steps = len(work.x) // work.batch
     for peer in peers.values():
         for mode, api in peer.modes.items():
             wanted = case.modes.get(peer.library, [mode] * (api != "again"))  # "again" only if the case names it
@@ -106,7 +108,8 @@ def measure(case, peers, pace, folder):
 
 def tried(case, work, peer, mode, file, reference, pace):
     """Let a mode do the work once. Returns (a Result without times, but with `why` if it is not timed, the key)."""
-    about, least = (case, peer.about["name"], mode, peer.modes[mode]), limit(work, case.threads)
+    about = (case, peer.about["name"], mode, peer.modes[mode])
+    least = limit(work, case.threads)
     made = peer.ask("make", mode, file)
     if "skipped" in made:
         return Result(*about, [], least, math.nan, made["skipped"]), None
@@ -123,7 +126,9 @@ def tried(case, work, peer, mode, file, reference, pace):
 
 def calibrated(peer, key, api, pace):
     """Return the epochs of a round: a power of four, until it takes `pace.seconds`, or five times as long for `fit`."""
-    epochs, most, least = 1, 10**7 if api == "kernel" else EPOCHS, pace.seconds * (5 if api == "fit" else 1)
+    epochs = 1
+    most = 10**7 if api == "kernel" else EPOCHS
+    least = pace.seconds * (5 if api == "fit" else 1)
 
     def seconds():
         return peer.ask("time", key, epochs).get("seconds", math.inf)

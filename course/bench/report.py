@@ -48,7 +48,8 @@ def headline(results):
     for (family, _), group in grouped(results, "training"):
         for api in APIS[:-1]:
             same = [result for result in group if result.api == api]
-            own, other = quickest(of_levels(same)), quickest(of_levels(same, "others"))
+            own = quickest(of_levels(same))
+            other = quickest(of_levels(same, "others"))
             if own and other:
                 ratio = f"{number(other.median / own.median)}{'' if own.median <= other.median else ' **behind**'}"
                 times = number(1e6 * own.median), other.name, number(1e6 * other.median)
@@ -73,7 +74,8 @@ def training_table(group):
         low, high = (number(1e6 * t) for t in result.spread())
         beside = number(result.median / own.median) if own else "–"
         name = f"**levels {result.mode}**" if result.library == "levels" else result.name
-        over, far = number(result.median / result.limit), f"{result.apart:.0e}"
+        over = number(result.median / result.limit)
+        far = f"{result.apart:.0e}"
         rows.append((name, result.api, number(1e6 * result.median), f"{low} to {high}", beside, over, far))
     return table(("", "written", "µs a step", "a tenth is outside of", "of levels", "of the limit", "apart"), rows)
 
@@ -97,7 +99,8 @@ def machine():
     """Return a description of the processor, the system and its load."""
     from levels_more.hardware import amount, pool
 
-    cpu, name = pool()["cpu:0"], platform.processor() or platform.machine()
+    cpu = pool()["cpu:0"]
+    name = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         name = next((line.split(": ")[1] for line in lines if line.startswith("model name")), name)

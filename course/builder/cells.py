@@ -75,7 +75,8 @@ def read(source: str, notebook: str, number: int) -> Cell:
     """Parse a cell; without export it may be no valid Python. Raises BuildError if an export or its marker is wrong."""
     cell = Cell(notebook, number, source.replace("\r\n", "\n"))
     if marker := MARKER.fullmatch(cell.source.split("\n")[0]):
-        cell.room, cell.blank = marker[1], marker[2] or ""
+        cell.room = marker[1]
+        cell.blank = marker[2] or ""
         if cell.blank:
             try:
                 cell.source = blanks.in_place(cell.source, notebook, cell.blank)

@@ -37,7 +37,8 @@ def set_aside(root: Path, name: str) -> None:
 
 def build(root: Path, name: str) -> None:
     """Update a notebook and its level from the text. If that fails, both stay unchanged."""
-    text, builds = from_text(root, name), name in names_in(root)
+    text = from_text(root, name)
+    builds = name in names_in(root)
     try:
         notebook = read_notebook(root, name)
         why = stale(root, name, text, notebook)
@@ -73,11 +74,13 @@ def build(root: Path, name: str) -> None:
 def check(root: Path, names: list[str]) -> list[str]:
     """Return a line, with file and cell, for each difference of text, notebook and level. Only reads files."""
     front = root / "levels" / "__init__.py"
-    found, files = [], {front: LEVELS}
+    found = []
+    files = {front: LEVELS}
     for name in names:
         folder = root / "levels" / level_of(name)
         try:
-            text, notebook = from_text(root, name), read_notebook(root, name)
+            text = from_text(root, name)
+            notebook = read_notebook(root, name)
             differing = compare_cells(name, text, notebook)
             why = stale(root, name, text, notebook)
             found += differing or [f"notebooks/{name}.ipynb is stale: {why}"] * bool(why)
@@ -98,7 +101,9 @@ def check(root: Path, names: list[str]) -> list[str]:
 
 
 def compare_cells(name: str, text, notebook) -> list[str]:
-    found, ours, theirs = [], essence(text), essence(notebook)
+    found = []
+    ours = essence(text)
+    theirs = essence(notebook)
     for number in range(max(len(ours), len(theirs))):
         if ours[number : number + 1] != theirs[number : number + 1]:
             cells = notebook.cells if number < len(theirs) else text.cells
@@ -123,7 +128,8 @@ def main(argv: list[str], root: Path = ROOT) -> int:
     """Run `python3 -m course build`: update notebooks and levels from the texts. Returns the exit status."""
     from course.setup.arguments import parser  # here, because notebooks import this module and do not need it
 
-    options, found = parser("build").parse_args(argv), []
+    options = parser("build").parse_args(argv)
+    found = []
     try:
         names = sorted({named(root, given) for given in options.names}) or all_in(root)
         if options.minutes:
@@ -149,7 +155,8 @@ def run(argv: list[str], root: Path = ROOT) -> int:
     print(f"The executed notebooks go to {copy / 'notebooks'}")
     try:
         for name in all_in(copy):
-            start, notebook = time.perf_counter(), read_notebook(copy, name)
+            start = time.perf_counter()
+            notebook = read_notebook(copy, name)
             execute(notebook, name, copy)
             write_notebook(copy, name, notebook)
             print(f"{name:<14} ran in {time.perf_counter() - start:.1f} s", flush=True)

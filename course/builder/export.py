@@ -64,7 +64,8 @@ def export(notebook, name: str) -> dict[str, File]:
 
 def module(cells: list[Cell], note: str, needs: set[Import]) -> File:
     """Return one room: its docstring, the note, its imports, then the rest of its cells, unchanged."""
-    text, blocks = [], []
+    text = []
+    blocks = []
     for cell in cells:
         lines = [(line, cell.number) for line in cell.source.split("\n")]
         moved = {1}
@@ -113,7 +114,8 @@ def import_lines(needs: set[Import], laid_out) -> list[str]:
 
     `laid_out`: `bracket` or `paragraph`, which wraps long statements.
     """
-    statements, merged = set(), {}
+    statements = set()
+    merged = {}
     for module, name, alias in needs:
         section = 3 if module.startswith(".") else section_of((module or name).split(".")[0])
         tail = f" as {alias}" if alias else ""
@@ -127,7 +129,8 @@ def import_lines(needs: set[Import], laid_out) -> list[str]:
         names.sort(key=member)
         lines = laid_out(f"from {module} import ", names)
         statements.add((section, 1, natural(module), (member(names[0]), False), tuple(lines)))
-    lines, last = [], None
+    lines = []
+    last = None
     for section, _, _, _, statement in sorted(statements):
         lines += [""] * (section != last) + list(statement)
         last = section

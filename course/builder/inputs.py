@@ -39,7 +39,8 @@ def inputs_of(root: Path, name: str, text) -> str:
 
 def imported_by(root: Path, tree: ast.AST, modules: set[Path]) -> set[Path]:
     """Return the modules of PACKAGES that this tree and these modules import, also in functions, directly or not."""
-    found, asked = set(), set()
+    found = set()
+    asked = set()
     waiting = imports_in(tree, "").union(*(imports_of(root, path) for path in modules))
     while waiting:
         asked |= waiting

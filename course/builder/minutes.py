@@ -22,15 +22,24 @@ from course.builder.files import replace
 from course.builder.names import text_path
 from course.builder.notebooks import from_text
 
-WORDS, LINES, WIDTH = 150, 6, 92  # words and lines per minute, and the characters of a line that counts once
+# words and lines per minute, and the characters of a line that counts once
+WORDS = 150
+LINES = 6
+WIDTH = 92
 HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
 # Sections of optional work.
 UNTIMED = re.compile(r"Exercises|More of the same kind|Where to go from here|Build|\d\d-\d+ · .*")
 SHOWS = ("page.source",)  # calls that show the source of their arguments
 MOVES = "checks.predict", "widgets.explore"
 COMPARES = "compare.side_by_side", "walk.down"
-FOLDED, MOVE, BLANK, COMPARISON = 20, 1.5, 3, 4  # collapsed lines per minute; minutes for each
-WRITE, WRITE_LINE = 2, 1.5  # at the depth *most*: minutes to write a function, and for each of its lines
+# collapsed lines per minute; minutes for each
+FOLDED = 20
+MOVE = 1.5
+BLANK = 3
+COMPARISON = 4
+# at the depth *most*: minutes to write a function, and for each of its lines
+WRITE = 2
+WRITE_LINE = 1.5
 NEW = {"trail": 1.25}  # a notebook's folder -> the factor for readers to whom everything is new
 
 
@@ -148,7 +157,8 @@ class Reader:
 
     def new_lines(self, source: str, tree: ast.Module) -> list[str]:
         """Return the lines of code in a cell, without those in the previous version of the same function or class."""
-        lines, old = code_of(source), set()
+        lines = code_of(source)
+        old = set()
         for statement in tree.body:
             name = getattr(statement, "name", None)
             if name:

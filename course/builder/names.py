@@ -56,7 +56,8 @@ def named(root: Path, given: str) -> str:
 
     Raises BuildError, with the nearest names, if there is none.
     """
-    known, stem = names_in(root), Path(given).stem
+    known = names_in(root)
+    stem = Path(given).stem
     for name in more_in(root) + trail_in(root):
         if given.replace("\\", "/") in (name, Path(name).name) or stem == Path(name).name:
             return name

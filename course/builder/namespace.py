@@ -110,7 +110,8 @@ class Namespace:
 
     def imports_for(self, statement: ast.stmt, cell: Cell) -> set[Import]:
         """Return the imports that a statement needs in its room. Raises BuildError if a name cannot be imported."""
-        names, found = names_of(statement), set()
+        names = names_of(statement)
+        found = set()
         for name in sorted(names.needs | names.may_need):
             home = self.homes.get(name)
             if home and self.rooms.index(home.room) < self.rooms.index(cell.room):

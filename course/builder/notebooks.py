@@ -34,7 +34,8 @@ def from_text(root: Path, name: str):
     import jupytext
 
     notebook = jupytext.reads(read_text(text_path(root, name)), fmt="py:percent")
-    notebook.metadata, notebook.nbformat_minor = dict(METADATA), 5
+    notebook.metadata = dict(METADATA)
+    notebook.nbformat_minor = 5
     ids = set()
     for cell in notebook.cells:
         cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags"}

@@ -57,7 +57,8 @@ def find_home() -> None:
 
 
 def remember(result) -> None:
-    source, cell_id = result.info.raw_cell, getattr(result.info, "cell_id", None)
+    source = result.info.raw_cell
+    cell_id = getattr(result.info, "cell_id", None)
     if cell_id:  # JupyterLab sends it; nbclient and nbval do not, and run the saved file anyway
         RAN[cell_id] = source
     if key := blank_in(source):
@@ -79,9 +80,11 @@ class NotBuilt:
     def find_spec(self, module: str, path=None, target=None) -> None:
         for name in names_in(ROOT) if module.startswith("levels") else ():
             if module in ("levels", f"levels.{level_of(name)}"):
-                notebook, command = f"notebooks/{name}.ipynb", "build"
+                notebook = f"notebooks/{name}.ipynb"
+                command = "build"
                 if HOME[0] != ROOT:
-                    notebook, command = f"{MINE}/{name}.ipynb", f"reset {name} --level"
+                    notebook = f"{MINE}/{name}.ipynb"
+                    command = f"reset {name} --level"
                 cure = f"run all cells of {notebook}, or `python3 -m course {command}`"
                 raise ModuleNotFoundError(f"{module} is not built yet: {cure}")
 
@@ -117,7 +120,8 @@ def yours() -> str:
     """Return how many blanks of the five notebooks on the desk are the reader's: "yours 31 of 40"; elsewhere ""."""
     if HOME[0] != ROOT / MINE:
         return ""
-    mine, every = 0, 0
+    mine = 0
+    every = 0
     for name in names_in(ROOT):
         with contextlib.suppress(BuildError):  # removed, or damaged
             cells = [cell.source for cell in read_notebook(ROOT, name, MINE).cells if cell.cell_type == "code"]

@@ -13,7 +13,8 @@ def make_models(folder=MODELS):
     """Train the net of record on the rings and on the penguins (on raw measures), and save both models in `folder`."""
     trained(tasks.rings(), "rings").save(folder / "rings")
     model = trained(tasks.penguins_sex(), "penguins_sex")
-    (w, b, *rest), (zero, scale) = model.get_weights(), standardising()
+    w, b, *rest = model.get_weights()
+    zero, scale = standardising()
     b = [[math.fsum([bias, *(zero * column)]) for bias, column in zip(b[0], w.T, strict=True)]]
     # (x * scale + zero) @ w + b = x @ (scale * w) + zero @ w + b
     model.set_weights([w * scale[:, None], np.array(b), *rest])

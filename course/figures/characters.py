@@ -24,7 +24,8 @@ def attention(figure, shares, text):
 @styled()
 def stages(figure, losses, chance, window=100):
     """The running means of {stage: losses}, and `chance`, the loss if all characters are equally likely."""
-    axes, ends = figure.subplots(), []
+    axes = figure.subplots()
+    ends = []
     axes.axhline(chance, color=GREY, linewidth=1)
     axes.text(20, chance - 0.03, "all characters equally likely", color=ink(GREY), va="top")
     for hue, (name, each) in zip(HUES, losses.items(), strict=False):

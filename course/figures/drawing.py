@@ -6,10 +6,17 @@ from html import escape
 
 from course.figures.layout import DROP, GAP, WIDTH, across, layers
 
-CONSTANT, VARIABLE, OP = "#D3E6F4", "#FBE0AC", "#F4F4F4"  # fills: tints of the course's blue, orange and grey
+# fills: tints of the course's blue, orange and grey
+CONSTANT = "#D3E6F4"
+VARIABLE = "#FBE0AC"
+OP = "#F4F4F4"
 PHASES = {"forward": OP, "backward": "#CBE9DD", "update": "#F3D9E8"}  # tints of its green and purple too
 PARTS = {"before": OP, "row": CONSTANT, "sum": PHASES["backward"], "after": PHASES["update"]}
-FONT, CHARACTER, LINE, PAD = 12, 7.4, 16, 6  # px: font size, upper bound of a letter's width, line height, padding
+# px: font size, upper bound of a letter's width, line height, padding
+FONT = 12
+CHARACTER = 7.4
+LINE = 16
+PAD = 6
 LETTER = 5.6  # px: the width of a letter of a label
 
 
@@ -44,15 +51,18 @@ def tape_drawing(records, names=(), gradients=()):
     drawn once for each op that uses it. A tensor without `numpy`, as in a trace, shows only its shape. Raises
     ValueError for a gradient without a name, for a tensor that has two names, and for a named tensor that is in no
     record (such as a variable that was assigned after the recording, and now has another tensor)."""
-    names, gradients = dict(names), dict(gradients)
+    names = dict(names)
+    gradients = dict(gradients)
     if not gradients.keys() <= names.keys():
         raise ValueError(f"tape_drawing: gradients of {', '.join(gradients)}, but the names are {', '.join(names)}")
     named, variables = identified(records, names)
     made, used = {id(y): op for op, _, _, y in records}, {id(x) for _, inputs, _, _ in records for x in inputs}
-    boxes, arrows = {}, []
+    boxes = {}
+    arrows = []
 
     def add(key, tensor):
-        name, op = named.get(id(tensor)), made.get(id(tensor))
+        name = named.get(id(tensor))
+        op = made.get(id(tensor))
         title = f"{name} = {op}" if name and op else name or op
         value = numbers(tensor) or ("" if op and id(tensor) in used else shape(tensor))  # "": its arrows show the shape
         gradient = f"grad {numbers(gradients[name]) or shape(gradients[name])}" if name in gradients else ""
@@ -61,7 +71,8 @@ def tape_drawing(records, names=(), gradients=()):
 
     for k, (_, inputs, _, y) in enumerate(records):
         for x in inputs:
-            single, known = math.prod(x.shape) == 1, id(x) in named or id(x) in made
+            single = math.prod(x.shape) == 1
+            known = id(x) in named or id(x) in made
             key = (id(x), k) if single and not known else id(x)
             add(key, x)
             arrows.append((key, id(y), shape(x) if id(x) in made and not single else ""))
@@ -78,19 +89,25 @@ def graph_drawing(graph, names=("x", "y"), parts=None):
     which have no rows, grey. names: those of the inputs, in order. A constant is drawn once for each op that uses it.
     If the nodes are on more than one device, each box names its device."""
     ways = {id(node): parts[node] for node in graph.ops} if parts else phases(graph)
-    fills, devices = PARTS if parts else PHASES, {node.spec.device.name for node in graph.nodes}
+    fills = PARTS if parts else PHASES
+    devices = {node.spec.device.name for node in graph.nodes}
     new = {id(node): getattr(v, "name", None) or "a variable" for v, node in graph.updates.items()}
-    boxes, arrows = {}, []
+    boxes = {}
+    arrows = []
 
     def add(key, node):
         of = None if node.inputs else node.attrs["of"]
-        lines, fill = [node.op], fills.get(ways.get(id(node)))
+        lines = [node.op]
+        fill = fills.get(ways.get(id(node)))
         if node.op == "input":
-            lines, fill = [names[of]], CONSTANT
+            lines = [names[of]]
+            fill = CONSTANT
         elif node.op == "variable":
-            lines, fill = [of.name or "a variable"], VARIABLE
+            lines = [of.name or "a variable"]
+            fill = VARIABLE
         elif node.op == "constant":
-            lines, fill = [numbers(of) or shape(of)], OP if parts else CONSTANT
+            lines = [numbers(of) or shape(of)]
+            fill = OP if parts else CONSTANT
         elif id(node) in new:
             lines.append(f"new {new[id(node)]}")
         if not node.inputs and node.op != "constant" or any(node is out for out in graph.outputs):
@@ -111,7 +128,8 @@ def graph_drawing(graph, names=("x", "y"), parts=None):
 def phases(graph):
     """{id of an op: "forward", "backward" or "update"}. The results need the forward ops. The update is the elementwise
     ops, in a variable's shape, that lead to its new value without another kind of op after them."""
-    ways, waiting = {}, list(graph.outputs)
+    ways = {}
+    waiting = list(graph.outputs)
     while waiting:
         node = waiting.pop()
         if node.inputs and id(node) not in ways:
@@ -131,7 +149,8 @@ def phases(graph):
 def identified(records, names):
     """({id of a named tensor in the records: its name}, the ids of those that are values of variables)."""
     present = {id(tensor) for _, inputs, _, y in records for tensor in (*inputs, y)}
-    named, variables = {}, set()
+    named = {}
+    variables = set()
     for name, tensor in names.items():
         key = id(tensor) if id(tensor) in present else id(getattr(tensor, "value", None))
         if key not in present:
@@ -166,8 +185,10 @@ def svg(boxes, links, labels, text):
     reach = [at + side * width / 2 for at, width in zip(x, widths, strict=True) for side in (-1, 1)]
     reach += [at for way in ways for at in way]
     reach += [x[k] + sides[k] * (5 + CHARACTER * len(label)) for k, label in labels]
-    left, right = min(reach) - GAP, max(reach) + GAP
-    x, ways = [at - left for at in x], [[at - left for at in way] for way in ways]
+    left = min(reach) - GAP
+    right = max(reach) + GAP
+    x = [at - left for at in x]
+    ways = [[at - left for at in way] for way in ways]
     lines = [max(len(boxes[k][0]) for k, at in enumerate(layer) if at == row) for row in range(max(layer) + 1)]
     heights = [LINE * count + 2 * PAD for count in lines]
     tops = [GAP + sum(heights[:row]) + row * DROP for row in range(len(heights))]
@@ -182,7 +203,8 @@ def svg(boxes, links, labels, text):
     for (a, b), way in zip(links, spread(links, ways, widths), strict=True):
         yield from arrow(way, tops[layer[a] : layer[b] + 1], bottoms[layer[a] : layer[b] + 1])
     for k, label in labels:
-        anchor, place = "start" if sides[k] > 0 else "end", (x[k] + 5 * sides[k], bottoms[layer[k]] + 15)
+        anchor = "start" if sides[k] > 0 else "end"
+        place = (x[k] + 5 * sides[k], bottoms[layer[k]] + 15)
         width = LETTER * len(label)
         left = place[0] - (width if anchor == "end" else 0)  # white behind the label, over the arrows
         yield f'<rect x="{px(left)}" y="{px(place[1] - 9)}" width="{px(width)}" height="12" fill="white"/>'
@@ -203,7 +225,8 @@ def words(x, y, text, look):
 def freer_side(box, label, x, layer, links, ways):
     """The side of a box's label: 1 for the right, -1 for the left. It is the side that fewer arrows cross; for equal
     counts, the side opposite to the mean direction of the box's own arrows."""
-    row, stops = layer[box], [way[1] for (a, _), way in zip(links, ways, strict=True) if a == box]
+    row = layer[box]
+    stops = [way[1] for (a, _), way in zip(links, ways, strict=True) if a == box]
     passing = [way[row - layer[a] :][:2] for (a, b), way in zip(links, ways, strict=True) if layer[a] <= row < layer[b]]
 
     def crowd(side):
@@ -219,7 +242,8 @@ def px(number):
 
 def spread(links, ways, widths):
     """The ways, with arrows that end in the same box spread side by side, in order; also the starts of equal links."""
-    ways, arriving = [[*way] for way in ways], {}
+    ways = [[*way] for way in ways]
+    arriving = {}
     for k, (_, b) in enumerate(links):
         arriving.setdefault(b, []).append(k)
     for b, ends in arriving.items():
@@ -237,7 +261,8 @@ def arrow(way, tops, bottoms):
     end = tops[-1] - 6
     path = f"M{px(way[0])} {bottoms[0]}"
     for k, (a, b) in enumerate(zip(way, way[1:], strict=False), 1):
-        y, goal = bottoms[k - 1], tops[k] if k + 1 < len(way) else end
+        y = bottoms[k - 1]
+        goal = tops[k] if k + 1 < len(way) else end
         path += f"C{px(a)} {px((y + goal) / 2)} {px(b)} {px((y + goal) / 2)} {px(b)} {goal}"
         path += f"V{bottoms[k]}" if k + 1 < len(way) else ""
     x = way[-1]

@@ -35,7 +35,8 @@ def segments(figure, transactions, warp=32):
 
 def reduction(numbers):
     """[(stride, cells)] of a block's sum: the shared cells at each barrier, and the stride of the turn before it."""
-    cells, stride = list(numbers), len(numbers) // 2
+    cells = list(numbers)
+    stride = len(numbers) // 2
     moments = [(None, list(cells))]
     while stride > 0:
         for t in range(stride):
@@ -49,13 +50,15 @@ def reduction(numbers):
 def block_sum(figure, barrier, numbers=tuple(range(1, THREADS + 1))):
     """The shared cells before and after the turn that ends at this barrier (from 1), with the threads' accesses."""
     moments = reduction(numbers)
-    (stride, after), (_, before) = moments[barrier - 1], moments[max(barrier - 2, 0)]
+    stride, after = moments[barrier - 1]
+    _, before = moments[max(barrier - 2, 0)]
     active = stride or len(numbers)
     axes = figure.subplots()
     axes.set(xlim=(-0.6, len(numbers)), ylim=(3.0, -0.15))
     axes.axis("off")
     for cell in range(len(numbers)):
-        middle, works = cell + 0.45, cell < active
+        middle = cell + 0.45
+        works = cell < active
         axes.plot(middle, 1.5, "o", markersize=14, color=tint(MODEL) if works else "#EEEEEE", zorder=2)
         axes.text(middle, 1.5, cell, ha="center", va="center", color="black" if works else GREY, size=8, zorder=3)
         for top, held, hue in ((0.3, before[cell] if stride else "", "#F4F4F4"), (2.2, after[cell], WROTE[works])):

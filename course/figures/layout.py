@@ -3,7 +3,10 @@
 from collections import Counter
 from graphlib import TopologicalSorter
 
-GAP, DROP, WIDTH = 18, 44, 860  # px: between neighbours, between layers, and the greatest width of a layer
+# px: between neighbours, between layers, and the greatest width of a layer
+GAP = 18
+DROP = 44
+WIDTH = 860
 
 
 def layers(widths, links):
@@ -31,7 +34,8 @@ def layers(widths, links):
 
 def neighbours(count, links):
     """(above, below): for each of `count` boxes, the boxes that lead to it, and the boxes that it leads to."""
-    above, below = [[] for _ in range(count)], [[] for _ in range(count)]
+    above = [[] for _ in range(count)]
+    below = [[] for _ in range(count)]
     for a, b in links:
         above[b].append(a)
         below[a].append(b)
@@ -56,7 +60,8 @@ def across(widths, links, layer, gap=GAP):
         steps += zip(ways[-1], ways[-1][1:], strict=False)
     above, below = neighbours(len(widths), steps)
     both = [a + b for a, b in zip(above, below, strict=True)]
-    x, weight = [0.0] * len(widths), [1.0 if others else 0.01 for others in above]
+    x = [0.0] * len(widths)
+    weight = [1.0 if others else 0.01 for others in above]
 
     def move(row, near):
         wish = {}
@@ -83,12 +88,14 @@ def apart(row, wish, weight, widths, gap):
     """Places in this order, at least `gap` apart, with the least weighted squared distances from the wished places.
 
     Boxes that would overlap form a block, side by side, at the weighted mean of the places its members wish for it."""
-    blocks, start = [], 0.0
+    blocks = []
+    start = 0.0
     for box in row:
         block = weight[box], wish[box] - start - widths[box] / 2, [start + widths[box] / 2]
         start += widths[box] + gap
         while blocks and blocks[-1][1] > block[1]:
-            (w, left, before), (v, right, after) = blocks.pop(), block
+            w, left, before = blocks.pop()
+            v, right, after = block
             block = w + v, (w * left + v * right) / (w + v), before + after
         blocks.append(block)
     return [left + offset for _, left, offsets in blocks for offset in offsets]

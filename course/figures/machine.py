@@ -9,7 +9,8 @@ from course.figures import DATA, GREY, HUES, binary, ink, plain, styled
 def messages(figure, nbytes, seconds, latency, bandwidth):
     """The measured seconds of an all-reduce over its bytes, and the model latency + bytes / bandwidth (s, bytes/s)."""
     axes = figure.subplots()
-    sizes, micro = np.array(nbytes, float), 1e6 * np.array(seconds)
+    sizes = np.array(nbytes, float)
+    micro = 1e6 * np.array(seconds)
     told = 1e6 * (latency + sizes / bandwidth)
     axes.loglog(sizes, told, "-", color=GREY, linewidth=1.5)
     axes.loglog(sizes, micro, "o", color=DATA, markersize=5)

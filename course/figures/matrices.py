@@ -10,7 +10,10 @@ from course.figures.picture import DATA, styled
 
 MATRICES = dict(x="ik", w="kj", out="ij")  # accessed by out[i, j] += x[i, k] * w[k, j]
 ORDERS = ("ikj", "kij", "ijk", "jik", "kji", "jki")  # of its three loops, outermost first; from few loads to many
-SIDE, LINE, LINES = 8, 4, 6  # numbers in a row of each matrix, numbers in a cache line, lines in the cache
+# numbers in a row of each matrix, numbers in a cache line, lines in the cache
+SIDE = 8
+LINE = 4
+LINES = 6
 
 
 @functools.cache
@@ -20,9 +23,11 @@ def cache_loads(order, n=SIDE, line=LINE, lines=LINES):
     Rows of n numbers are stored in lines of `line`. The cache is fully associative, has room for `lines` lines and
     evicts the least recently used. Return loads[n³ + 1, 3], the counts so far for x, w and out, and n³ + 1 lists of
     lines (matrix, row, column // line), the most recently used last."""
-    missed, held = np.zeros((n**3 + 1, 3), int), [[]]
+    missed = np.zeros((n**3 + 1, 3), int)
+    held = [[]]
     for step, at in enumerate(itertools.product(range(n), repeat=3), 1):
-        at, cache = dict(zip(order, at, strict=True)), held[-1]
+        at = dict(zip(order, at, strict=True))
+        cache = held[-1]
         for m, (row, column) in enumerate(MATRICES.values()):
             touched = m, at[row], at[column] // line
             missed[step, m] = touched not in cache
@@ -31,7 +36,10 @@ def cache_loads(order, n=SIDE, line=LINE, lines=LINES):
     return missed.cumsum(axis=0), held
 
 
-COLD, HELD, LOADED = "#EBEBEB", "#9CCBE8", "#E69F00"  # a cache line: only in memory, also in the cache, just loaded
+# a cache line: only in memory, also in the cache, just loaded
+COLD = "#EBEBEB"
+HELD = "#9CCBE8"
+LOADED = "#E69F00"
 CORNERS = dict(x=(0, 10.0), w=(10.4, 0), out=(10.4, 10.0))  # in numbers: a row of x is beside its row of out, w above
 
 
@@ -42,19 +50,25 @@ def tile(x, y, width=LINE):
 
 def three_matrices(axes, at, held, new):
     """Draw each cache line of x, w and out as a tile with a dot per number, and mark the numbers at these indices."""
-    tiles, states, dots = [tile(-1.5, 3.95, 1.3), tile(-1.5, 5.15, 1.3)], [1, 2], []  # the first two are the legend
-    reads, writes = [(-1.15, 6.85)], [(-0.55, 6.85)]
+    # the first two are the legend
+    tiles = [tile(-1.5, 3.95, 1.3), tile(-1.5, 5.15, 1.3)]
+    states = [1, 2]
+    dots = []
+    reads = [(-1.15, 6.85)]
+    writes = [(-0.55, 6.85)]
     for m, (name, (row, column)) in enumerate(MATRICES.items()):
         left, top = CORNERS[name]
         for y, place in np.ndindex(SIDE, SIDE // LINE):
             tiles.append(tile(left + LINE * place, top + y))
             states.append(((m, y, place) in held) + ((m, y, place) in new))
             dots += [(left + LINE * place + k + 0.5, top + y + 0.5) for k in range(LINE)]
-        x, y = left + at.get(column, 3.5) + 0.5, top + at.get(row, 3.5) + 0.5
+        x = left + at.get(column, 3.5) + 0.5
+        y = top + at.get(row, 3.5) + 0.5
         axes.text(left - 0.2, y, f"{row} = {at[row]}" if at else row, size=9, ha="right", va="center")
         axes.text(x, top - 0.2, f"{column} = {at[column]}" if at else column, size=9, ha="center")
         (writes if name == "out" else reads).extend([(x, y)] * bool(at))
-    colors, edges = np.array([COLD, HELD, LOADED])[states], np.array(["none", "none", "black"])[states]
+    colors = np.array([COLD, HELD, LOADED])[states]
+    edges = np.array(["none", "none", "black"])[states]
     axes.add_collection(PolyCollection(tiles, facecolors=colors, edgecolors=edges, linewidths=1.4, clip_on=False))
     axes.plot(*np.transpose(dots), "o", color="#777777", markersize=1.6, markeredgewidth=0)
     for places, shape in ((reads, "o"), (writes, "D")):
@@ -66,7 +80,8 @@ def three_matrices(axes, at, held, new):
 def loads_so_far(axes, order, step):
     """Draw the loads of this order, bold up to this step, and those of the other orders in grey."""
     for rank, other in enumerate(ORDERS):
-        total, mine = cache_loads(other)[0].sum(axis=1), other == order
+        total = cache_loads(other)[0].sum(axis=1)
+        mine = other == order
         axes.plot(total, color=DATA if mine else "#BBBBBB", linewidth=0.9, zorder=3 if mine else 2)
         look = dict(color=DATA, weight="bold") if mine else dict(color="#666666")
         y = total[-1] + (10 if rank % 2 else -10)  # labels alternate up and down, so that neighbours do not overlap
@@ -81,7 +96,8 @@ def loads_so_far(axes, order, step):
 @styled(height=4.5, left=0.068, right=0.885, bottom=0.12, top=0.84, wspace=0.22)
 def loop_order(figure, order, step):
     """A matrix product after `step` steps: the numbers it accessed, the lines in the cache, and the loads so far."""
-    (loads, held), inner = cache_loads(order), order[-1]
+    loads, held = cache_loads(order)
+    inner = order[-1]
     at = dict(zip(order, map(int, np.unravel_index(step - 1, (SIDE,) * 3)), strict=True)) if step else {}
     new = [line for line in held[step][-3:] if loads[step, line[0]] > loads[step - 1, line[0]]]
     left, right = figure.subplots(1, 2, width_ratios=(2.5, 1))

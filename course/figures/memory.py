@@ -23,7 +23,8 @@ def host_caches():
     if sys.platform == "darwin":
         for level, name in (("L1", b"l1dcachesize"), ("L2", b"l2cachesize"), ("L3", b"l3cachesize")):
             for where in (b"hw.", b"hw.perflevel0."):  # the second, for the fast cores, overrides the first
-                size, length = ctypes.c_int64(0), ctypes.c_size_t(8)
+                size = ctypes.c_int64(0)
+                length = ctypes.c_size_t(8)
                 ask = where + name, ctypes.byref(size), ctypes.byref(length), None, ctypes.c_size_t(0)
                 if ctypes.CDLL(None).sysctlbyname(*ask) == 0 and size.value:
                     found[level] = size.value
@@ -42,7 +43,8 @@ def over_sizes(axes, sizes, values, caches, marked, unit, title):
     for k, place in zip(marked, (dict(xytext=(0, 6), ha="center"), dict(xytext=(7, 0), va="center")), strict=True):
         text = f"{short(values[k])} {unit}"
         axes.annotate(text, (sizes[k], values[k]), textcoords="offset points", bbox=BLANK, **place)
-    last, row = 0, 1
+    last = 0
+    row = 1
     for size, name in sorted((size, name) for name, size in caches.items() if sizes[0] <= size <= sizes[-1]):
         axes.axvline(size, color=GREY, linewidth=0.8, zorder=0)
         row = 3 - row if size < 4 * last else 1  # labels of close sizes go in two rows: an empty line below raises one
@@ -60,7 +62,8 @@ def farthest(sizes, caches):
 def staircase(figure, sizes, nanoseconds, caches):
     """The latency of dependent loads in ns, over the bytes of the data. caches: {name: bytes}."""
     axes = figure.subplots()
-    near, far = short(nanoseconds[0]), short(nanoseconds[-1])
+    near = short(nanoseconds[0])
+    far = short(nanoseconds[-1])
     finding = f"a load takes {near} ns from the nearest cache and {far} ns from {farthest(sizes, caches)}"
     over_sizes(axes, sizes, nanoseconds, caches, (0, -1), "ns", finding)
     axes.set_ylabel("ns per load")
@@ -70,9 +73,11 @@ def staircase(figure, sizes, nanoseconds, caches):
 @styled()
 def bandwidths(figure, sizes, bytes_per_second, caches):
     """The bytes per second of a program that reads its data in order, over their size. caches: {name: bytes}."""
-    axes, speeds = figure.subplots(), np.asarray(bytes_per_second) / 1e9
+    axes = figure.subplots()
+    speeds = np.asarray(bytes_per_second) / 1e9
     best = int(speeds.argmax())
-    near, far = short(speeds[best]), short(speeds[-1])
+    near = short(speeds[best])
+    far = short(speeds[-1])
     finding = f"{near} GB/s from {binary(sizes[best])} of data, {far} GB/s from {farthest(sizes, caches)}"
     over_sizes(axes, sizes, speeds, caches, (best, -1), "GB/s", finding)
     axes.set_ylabel("GB/s")
@@ -82,7 +87,8 @@ def bandwidths(figure, sizes, bytes_per_second, caches):
 @styled(height=3.0)
 def accumulators(figure, counts, flops_per_second):
     """float32 operations per second over the number of independent accumulators. The first count is 1."""
-    axes, speeds = figure.subplots(), np.asarray(flops_per_second) / 1e9
+    axes = figure.subplots()
+    speeds = np.asarray(flops_per_second) / 1e9
     plateau = speeds.max()
     k = int((speeds >= 0.95 * plateau).argmax())
     axes.plot(counts, speeds, "o-", color=DATA, markersize=4)
@@ -102,7 +108,9 @@ def accumulators(figure, counts, flops_per_second):
 
 def roofs(axes, peak, bandwidth, x, y):
     """Draw the roofs: billions of operations/s (range y) over operations per byte (range x). Return the peak's box."""
-    ridge, slope = peak / bandwidth, 1.1 * bandwidth / 1e9  # labels are a tenth above their roof
+    # labels are a tenth above their roof
+    ridge = peak / bandwidth
+    slope = 1.1 * bandwidth / 1e9
     axes.loglog([x[0], ridge, x[1]], np.array([bandwidth * x[0], peak, peak]) / 1e9, color="#C4C4C4", linewidth=4)
     start = 1.2 * max(x[0], y[0] / slope)
     turned = dict(rotation=np.degrees(np.arctan(slope)), rotation_mode="anchor", transform_rotates_text=True)
@@ -153,11 +161,13 @@ def label(axes, text, point, taken):
 @styled(height=3.4, left=0.13, right=0.965, bottom=0.15, top=0.91)
 def roofline(figure, peak, bandwidth, points):
     """A roofline plot (Williams et al., 2009), with programs [(name, flops, bytes, seconds)] as points."""
-    axes, ridge = figure.subplots(), peak / bandwidth
+    axes = figure.subplots()
+    ridge = peak / bandwidth
     xs, ys = zip(*((flops / nbytes, flops / seconds) for _, flops, nbytes, seconds in points), strict=True)
     x_range = min(*xs, ridge) / 16, max(*xs, ridge) * 60
     y_range = min(*ys, bandwidth * x_range[0]) * 0.5e-9, max(*ys, peak) * 3e-9
-    taken, words = [roofs(axes, peak, bandwidth, x_range, y_range)], []
+    taken = [roofs(axes, peak, bandwidth, x_range, y_range)]
+    words = []
     for (name, *_), x, y in zip(points, xs, ys, strict=True):
         roof = min(peak, x * bandwidth)
         drop(axes, x, y, roof)
@@ -171,7 +181,9 @@ def roofline(figure, peak, bandwidth, points):
     return f"Roofline: {finding}; {'; '.join(f'{name}: {share}' for _, _, name, share in words)}.".replace("\n", " ")
 
 
-BATCHES, LAUNCHES = (1, 100_000), (0.001, 100)  # the ranges of the sliders of step_cost
+# the ranges of the sliders of step_cost
+BATCHES = (1, 100_000)
+LAUNCHES = (0.001, 100)
 
 
 @styled(height=3.0, left=0.13, right=0.965, bottom=0.23, top=0.9, wspace=0.38)
@@ -179,13 +191,17 @@ def step_cost(figure, peak, bandwidth, launch_time, flops, nbytes, batch, launch
     """The predicted seconds of a step: launches · launch_time + batch · max(flops / peak, nbytes / bandwidth)."""
     row = dict(arithmetic=flops / peak, memory=nbytes / bandwidth)
     parts = dict(launches=launches * launch_time) | {part: batch * seconds for part, seconds in row.items()}
-    floor, decides = batch * max(row.values()), max(parts, key=parts.get)
+    floor = batch * max(row.values())
+    decides = max(parts, key=parts.get)
     total = parts["launches"] + floor
     left, right = figure.subplots(1, 2, width_ratios=(1.6, 1))
 
-    x, ridge, slowest = flops / nbytes, peak / bandwidth, flops / (LAUNCHES[1] * launch_time + max(row.values()))
+    x = flops / nbytes
+    ridge = peak / bandwidth
+    slowest = flops / (LAUNCHES[1] * launch_time + max(row.values()))
     limits = (min(x, ridge) / 100, max(x, ridge) * 60), (min(slowest, peak / 30) / 3e9, peak * 5e-9)
-    speed, share = batch * flops / total, f"{short(100 * floor / total)} % of its roof"
+    speed = batch * flops / total
+    share = f"{short(100 * floor / total)} % of its roof"
     roofs(left, peak, bandwidth, *limits)
     drop(left, x, speed, batch * flops / floor)
     left.annotate(share, (x, speed / 1e9), (8, -3), textcoords="offset points", va="top", size=9)
@@ -205,7 +221,8 @@ def step_cost(figure, peak, bandwidth, launch_time, flops, nbytes, batch, launch
 @styled(height=2.6)
 def ladder(figure, shares):
     """Speeds as shares of the peak. shares: {name: share}, the slowest first."""
-    axes, names = figure.subplots(), list(shares)
+    axes = figure.subplots()
+    names = list(shares)
     values = [100 * share for share in shares.values()]
     axes.plot(values, names, "o", color=DATA)
     for name, value in zip(names, values, strict=True):

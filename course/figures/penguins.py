@@ -30,7 +30,8 @@ def one_line_or_three(figure, depth, mass, species, alone, told):
 
 def line(axes, name, depth, mass, up, color, **style):
     """Draw the line on which these points lie, between its end points, with its name. Return its slope in g per mm."""
-    (x0, y0), (x1, y1) = min(zip(depth, mass, strict=True)), max(zip(depth, mass, strict=True))
+    x0, y0 = min(zip(depth, mass, strict=True))
+    x1, y1 = max(zip(depth, mass, strict=True))
     axes.plot([x0, x1], [y0 / 1000, y1 / 1000], color=color, **style)
     place = dict(xytext=(6, up), textcoords="offset points", va="center", bbox=BLANK)
     axes.annotate(name, (x1, y1 / 1000), color=ink(color), weight="bold", **place)

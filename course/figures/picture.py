@@ -18,7 +18,9 @@ STYLE = Path(__file__).with_name("course.mplstyle")
 LEVELS = ("hardware", "kernels", "low_level", "mid_level", "high_level")
 HOUSE = ("ground", "clay", "bricks", "walls", "house")
 HUES = ("#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#009E73")  # one a level, the same everywhere (Okabe and Ito, 2008)
-DATA, MODEL, GREY = "#0072B2", "#D55E00", "#666666"
+DATA = "#0072B2"
+MODEL = "#D55E00"
+GREY = "#666666"
 READABLE = 4.5  # the least contrast of text (WCAG 2.2, 1.4.3)
 
 
@@ -54,10 +56,12 @@ class Picture:
     """
 
     def __init__(self, figure, text):
-        canvas, quick = FigureCanvasAgg(figure), io.BytesIO()
+        canvas = FigureCanvasAgg(figure)
+        quick = io.BytesIO()
         canvas.draw()
         Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").save(quick, "png", compress_level=1)
-        self.live, self.text = quick.getvalue(), text
+        self.live = quick.getvalue()
+        self.text = text
 
     @functools.cached_property
     def png(self):

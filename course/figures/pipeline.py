@@ -62,7 +62,8 @@ def pipeline(figure, dataset, element):
     axes.set(xlim=(0, across), ylim=(lines, 0))
     axes.axis("off")
     for k, (texts, hue) in enumerate(zip(boxes, hues, strict=True)):
-        x, y = k % across, k // across
+        x = k % across
+        y = k // across
         stage_box(axes, x, y, *texts, hue, across)
         if k + 1 < len(boxes) and x + 1 < across:
             axes.annotate("", (x + 1.03, y + 0.49), (x + 0.87, y + 0.49), arrowprops=dict(arrowstyle="->", color=GREY))
@@ -81,7 +82,9 @@ def stage_box(axes, x, y, name, holds, hue, across):
     shape = FancyBboxPatch((x + 0.01, y + 0.06), 0.88, 0.86, boxstyle="round,pad=0,rounding_size=0.05")
     shape.set(facecolor=hue, edgecolor=GREY, linewidth=1)
     axes.add_patch(shape)
-    look, width = dict(ha="center", va="center"), 104 // across  # width in characters of the smaller size
+    # width in characters of the smaller size
+    look = dict(ha="center", va="center")
+    width = 104 // across
     filled = "\n".join(textwrap.fill(line, width) for line in holds.split("\n"))
     axes.text(x + 0.45, y + 0.24, name, weight="bold", size=8 if len(name) < 0.7 * width else 7, **look)
     size = 7.5 if across > 4 or filled.count("\n") > 1 else 8
@@ -98,7 +101,9 @@ def shapes_of(element):
 @styled(height=2.6, left=0.21, right=0.97, bottom=0.18, top=0.89)
 def timeline(figure, runs):
     """The times of reading and training in two runs, {name: [("read" or "train", start, end)]}, in seconds."""
-    axes, times, lanes = figure.subplots(), [], []
+    axes = figure.subplots()
+    times = []
+    lanes = []
     for run, (name, spans) in enumerate(runs.items()):
         first = min(start for _, start, _ in spans)
         for lane, (who, hue) in enumerate(dict(read=DATA, train=MODEL).items()):

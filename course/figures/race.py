@@ -20,7 +20,8 @@ HEIGHTS = -2.5, 10.0  # the range of b on the maps, in kg
 NEAR = 0.01  # a racer has arrived when its loss stays within this share of the best loss
 FAR = 1e3  # a racer has diverged if its last loss is so many times above the best loss
 CLIMBS = 0.1, 0.5, 2, 5, 10, 20, 35, 60, 100, 200, 400  # contours: losses above the best, as multiples of it
-FINISH, PALE = "#F0E442", "#C8C8C8"
+FINISH = "#F0E442"
+PALE = "#C8C8C8"
 
 
 class Valley(NamedTuple):
@@ -68,7 +69,8 @@ def fewest(run, racers, inputs, y, rates):
 
 def result(losses, best):
     """The result of one racer, in words."""
-    updates, climb = arrival(losses, best), losses[-1] / best - 1
+    updates = arrival(losses, best)
+    climb = losses[-1] / best - 1
     if updates is not None:
         return f"arrives after {updates:,}"
     return f"is {short(100 * climb)} % above" if climb < FAR else "diverges"
@@ -82,7 +84,8 @@ def finding(losses, best):
     scores = times or ends
     told = scores if times else {name: result(losses[name], best) for name in ends}  # racers with equal texts tie
     leaders = [name for name in scores if told[name] == told[min(scores, key=scores.get)]]
-    who, one = " and ".join(leaders), len(leaders) == 1
+    who = " and ".join(leaders)
+    one = len(leaders) == 1
     if times:
         updates = min(times.values())
         return f"{who} {'arrives' if one else 'arrive'} first, after {updates:,} update{'s' * (updates != 1)}"
@@ -107,7 +110,8 @@ def drawn(figure, inputs, rate, x, y, runs):
     draw_map(chart, place, inputs, [path for _, path in runs.values()])
     draw_clock(clock, place.loss, losses)
     flat, steep = np.linalg.eigvalsh(place.curvature)
-    found, shape = f"{inputs}, rate {rate:g}: {finding(losses, place.loss)}", "a round bowl"
+    found = f"{inputs}, rate {rate:g}: {finding(losses, place.loss)}"
+    shape = "a round bowl"
     if steep > 1.001 * flat:
         shape = f"a valley {short(np.sqrt(steep / flat))} times as long as wide"
     figure.text(0.008, 0.937, found, size=11, weight="bold")
@@ -146,7 +150,9 @@ def inside(path, corners):
 def draw_clock(axes, best, losses):
     """Draw how far above the best loss each racer is, in percent, over the updates, with its result."""
     # The values are exponents of ten, because a linear axis is drawn faster than a log axis.
-    low, high, steps = -2, 5, max(map(len, losses.values()))
+    low = -2
+    high = 5
+    steps = max(map(len, losses.values()))
     ticks = [0, *(10**k for k in range(9) if 10**k < steps)]
     axes.set_xticks(np.log10(np.add(ticks, 1)), [f"{tick:,}" for tick in ticks])
     axes.set_yticks([-2, 0, 2, 4], ["0.01", "1", "100", "10,000"])
@@ -170,7 +176,8 @@ def draw_clock(axes, best, losses):
 
 def apart(heights, gap, low=0.0, high=1.0):
     """The heights, moved so that neighbours are at least `gap` apart, in the same order, between low and high."""
-    order, placed = np.argsort(heights, kind="stable"), np.array(heights, float)
+    order = np.argsort(heights, kind="stable")
+    placed = np.array(heights, float)
     for k, floor in zip(order, low + gap * np.arange(len(order)), strict=True):
         placed[k] = max(placed[k], floor)
     for below, above in zip(order, order[1:], strict=False):

@@ -8,7 +8,8 @@ from course.figures import BLANK, ink, plain, styled
 @styled(height=3.2)
 def latencies(figure, seconds, alone):
     """A histogram of the seconds of each request, array [n], with the seconds of one run without a server (alone)."""
-    axes, times = figure.subplots(), 1e3 * np.asarray(seconds)
+    axes = figure.subplots()
+    times = 1e3 * np.asarray(seconds)
     half, most = np.quantile(times, (0.5, 0.99))
     edges = np.geomspace(min(times.min(), 0.2), times.max(), 60)
     axes.hist(times, edges, color="#0072B2")

@@ -51,7 +51,9 @@ def tape_of_numbers(records, names, rules):
 
     records: [(op, inputs, attrs, y)] of single numbers. names: {name: tensor}, with a name for every tensor in the
     records. rules: {op: (vjp of each input)}."""
-    name, steps, values = {id(tensor): name for name, tensor in names.items()}, [], {}
+    name = {id(tensor): name for name, tensor in names.items()}
+    steps = []
+    values = {}
     for op, inputs, attrs, y in records:
         slopes = [float(vjp(1.0, y, *inputs, **attrs)) for vjp in rules[op]]
         steps.append((op, [name[id(x)] for x in inputs], name[id(y)], slopes))
@@ -92,8 +94,16 @@ def measured(move, sign=""):
     return f"{move:{sign}#.4g}" if abs(move) > 1e-6 else "0"
 
 
-TAPE_BOX, TAPE_LINE, GRAPH, TAPE_HEIGHT = (126, 38), 262, 488, 520  # px; GRAPH is the middle of the graph
-COOL, WARM, INK, WARM_INK, BUMP = "#DCEBF6", "#FCE9C4", "#00507D", "#8A5A00", "#007355"
+# px; GRAPH is the middle of the graph
+TAPE_BOX = (126, 38)
+TAPE_LINE = 262
+GRAPH = 488
+TAPE_HEIGHT = 520
+COOL = "#DCEBF6"
+WARM = "#FCE9C4"
+INK = "#00507D"
+WARM_INK = "#8A5A00"
+BUMP = "#007355"
 
 
 class TapePage:
@@ -117,16 +127,20 @@ class TapePage:
 
     def arrow(self, way, row, back, color):
         """Draw a curve from the box in a row down to a box in a later row. Its point is there, or here if `back`."""
-        half, thick = TAPE_BOX[1] / 2, 2.4 if back else 1
-        corners, codes = [(way[0], self.y[row] + half + 9 * back)], [Curve.MOVETO]
+        half = TAPE_BOX[1] / 2
+        thick = 2.4 if back else 1
+        corners = [(way[0], self.y[row] + half + 9 * back)]
+        codes = [Curve.MOVETO]
         for k, (a, b) in enumerate(zip(way, way[1:], strict=False), row + 1):
             last = k == row + len(way) - 1
-            start, goal = corners[-1][1], self.y[k] - half - 9 * (last and not back)
+            start = corners[-1][1]
+            goal = self.y[k] - half - 9 * (last and not back)
             between = (start + goal) / 2
             corners += [(a, between), (b, between), (b, goal), (b, goal if last else goal + 2 * half)]
             codes += [Curve.CURVE4] * 3 + [Curve.LINETO]
         self.add(PathPatch(Curve(corners, codes), fill=False), edgecolor=color, linewidth=thick)
-        (x, y), high = corners[0 if back else -1], -8 if back else 8
+        x, y = corners[0 if back else -1]
+        high = -8 if back else 8
         self.add(Polygon([(x - 5, y), (x + 5, y), (x, y + high)]), facecolor=color, linewidth=0)
 
 
@@ -137,7 +151,8 @@ def tape_lines(page, walk, first):
     for record, (op, inputs, output, _) in enumerate(walk.records):
         edge, fill = (GREY, "white") if record < first else (LOADED, WARM) if record == first else (DATA, COOL)
         page.box(14, record + 1, TAPE_LINE, edgecolor=edge, facecolor=fill, linewidth=2 if record == first else 1)
-        line, y = f"{record + 1}  {op} {', '.join(inputs)} → {output}", page.y[record + 1]
+        line = f"{record + 1}  {op} {', '.join(inputs)} → {output}"
+        y = page.y[record + 1]
         page.write(22, y - 9 * (record >= first), line, family="monospace")
         if record >= first:
             shares = [f"{name} += {gradient:.4g} × {slope:.4g}" for name, gradient, slope in handed_on(walk, record)]
@@ -151,7 +166,8 @@ def tape_places(records):
     rows = {}
     for record, (_, inputs, output, _) in enumerate(records):
         rows |= {name: record for name in inputs if name not in rows} | {output: record + 1}
-    names, widths = [*rows], [TAPE_BOX[0]] * len(rows)
+    names = [*rows]
+    widths = [TAPE_BOX[0]] * len(rows)
     links = [(names.index(name), names.index(output)) for _, inputs, output, _ in records for name in inputs]
     x, ways = drawing.across(widths, links, [*rows.values()], gap=12)
     shift = GRAPH - (min(x) + max(x)) / 2
@@ -163,11 +179,14 @@ def tape_graph(page, walk, step, moves, meeting):
     """Draw the values as boxes, with their current gradients and their moves by the bump; the last shares on arrows."""
     first = len(walk.records) - step
     places, ways = tape_places(walk.records)
-    gaining, ways = set(), iter(ways)
+    gaining = set()
+    ways = iter(ways)
     for record, (_, inputs, output, _) in enumerate(walk.records):
         shares = handed_on(walk, record)
         for k, name in enumerate(inputs):
-            way, back, row = next(ways), record == first and len(shares) > 0, places[output][1]
+            way = next(ways)
+            back = record == first and len(shares) > 0
+            row = places[output][1]
             page.arrow(way, places[name][1], back, LOADED if back else DATA if record > first else GREY)
             if back:
                 gaining.add(name)
@@ -180,7 +199,9 @@ def tape_graph(page, walk, step, moves, meeting):
                     *place, f"{gradient * slope + 0.0:+.4g}", size=9, bbox=None if side else BLANK | dict(pad=0), **look
                 )
     for name, (x, row) in places.items():
-        shares, left, right = walk.shares[step].get(name), x - TAPE_BOX[0] / 2, x + TAPE_BOX[0] / 2
+        shares = walk.shares[step].get(name)
+        left = x - TAPE_BOX[0] / 2
+        right = x + TAPE_BOX[0] / 2
         edge = dict(edgecolor=BUMP, linewidth=2.4) if name in meeting else dict(edgecolor=GREY, linewidth=1)
         page.box(left, row, TAPE_BOX[0], facecolor=WARM if name in gaining else COOL if shares else "white", **edge)
         page.write(left + 7, page.y[row] - 9, f"{name} = {walk.values[name]:.3g}", weight="bold")
@@ -194,11 +215,13 @@ def tape_graph(page, walk, step, moves, meeting):
 
 def turn(walk, step):
     """(what the record of this step does, why its turn has come), in words."""
-    target, first = walk.records[-1][2], len(walk.records) - step
+    target = walk.records[-1][2]
+    first = len(walk.records) - step
     if not step:
         finding = f"before the walk, one gradient is known: {target} has 1"
         return finding, f"When {target} moves by one, {target} moves by one."
-    output, shares = walk.records[first][2], handed_on(walk, first)
+    output = walk.records[first][2]
+    shares = handed_on(walk, first)
     if not shares:
         return f"record {first + 1} hands nothing on", f"{target} does not depend on {output}."
     finding = " and ".join(f"{gradient * slope + 0.0:+.4g} to {name}" for name, gradient, slope in shares)
@@ -248,4 +271,6 @@ def tape_backwards(figure, walk, step, bump):
     )
 
 
-ROW_NUMBERS, ELEMENTS = "#F2F2F2", "#FCE9C4"  # colors of what a stage holds
+# colors of what a stage holds
+ROW_NUMBERS = "#F2F2F2"
+ELEMENTS = "#FCE9C4"

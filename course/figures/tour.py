@@ -8,7 +8,9 @@ from matplotlib.transforms import Affine2D
 from course.figures import GREY, HUES, plain, short, styled
 from course.inspection.comparison import bits_of, launches_of, micro
 
-WIDTH, HEIGHT = 900, 640  # px
+# px
+WIDTH = 900
+HEIGHT = 640
 PYTHON = "#444444"  # the color of row 0, which is on no level
 
 
@@ -20,7 +22,8 @@ class Sheet:
     """A figure with coordinates in pixels from its upper left corner."""
 
     def __init__(self, figure, height):
-        self.figure, self.height = figure, height
+        self.figure = figure
+        self.height = height
         self.pixels = Affine2D().scale(1 / WIDTH, -1 / height).translate(0, 1) + figure.transFigure
 
     def write(self, x, y, text, size=9, **look):
@@ -45,7 +48,8 @@ def times(axes, rows):
     plain(axes.xaxis)
     axes.xaxis.set_major_locator(LogLocator(numticks=4))
     for k, row in enumerate(rows):
-        both, look = (1e6 * row.predicted, 1e6 * row.measured), dict(color=hue(row), markersize=8, clip_on=False)
+        both = (1e6 * row.predicted, 1e6 * row.measured)
+        look = dict(color=hue(row), markersize=8, clip_on=False)
         axes.plot(both, (k, k), "o-", markevery=[1], **look)
         axes.plot(both[0], k, "o", markerfacecolor="white", markeredgewidth=1.8, **look)
         text = dict(textcoords="offset points", va="center_baseline", size=9, weight="bold")

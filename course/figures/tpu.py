@@ -21,14 +21,17 @@ def flow(figure, x, tiles, cycle):
     On the left are the waiting numbers of x, skewed. The cells have the weights and the sums so far. Below are the
     finished sums.
     """
-    (m, k), n, axes = x.shape, tiles[0].shape[1], figure.subplots()
+    m, k = x.shape
+    n = tiles[0].shape[1]
+    axes = figure.subplots()
     right = n + (n + 0.6) * (len(tiles) - 1)
     axes.set(xlim=(-6.4, max(right, n + 3.4) + 0.2), ylim=(k + m + 1.9, -0.7), aspect="equal", anchor="W")
     axes.axis("off")
     busy = done = 0
     for i, j in np.ndindex(k, n):
         late = cycle - i - j  # the row number in the stream at this cell; out of range: none
-        tile, on = min(max(late // m, 0), len(tiles) - 1), 0 <= late < m * len(tiles)
+        tile = min(max(late // m, 0), len(tiles) - 1)
+        on = 0 <= late < m * len(tiles)
         busy += on
         box(axes, j, i, ROWS[late % m % 4] if on else "#EBEBEB")
         look = dict(color="black", weight="bold") if tile else dict(color="black")
@@ -61,7 +64,8 @@ def useful(m, tiles, side):
 @styled(height=3.4)
 def utilisation(figure, side, counted):
     """The useful share of the array's work over the batch size: by formula, and as counted {(batch, tiles): share}."""
-    axes, m = figure.subplots(), np.geomspace(1, 10_000, 200)
+    axes = figure.subplots()
+    m = np.geomspace(1, 10_000, 200)
     for tiles, color, marker in zip(sorted({t for _, t in counted}), (DATA, MODEL), "o^", strict=True):
         axes.semilogx(m, 100 * useful(m, tiles, side), color=color, zorder=1)
         axes.plot(
@@ -85,10 +89,13 @@ def utilisation(figure, side, counted):
 @styled(height=2.9)
 def timeline(figure, instructions, rows):
     """Instructions [(unit, start, end, instruction)] of products of `rows` rows over the cycles, a lane per unit."""
-    axes, units = figure.subplots(), ("weights", "array", "activation", "host")
-    shades, counts = ("#56B4E9", "#9AD2F2"), dict.fromkeys(units, 0)
+    axes = figure.subplots()
+    units = ("weights", "array", "activation", "host")
+    shades = ("#56B4E9", "#9AD2F2")
+    counts = dict.fromkeys(units, 0)
     for unit, start, end, _ in instructions:
-        y, color = units.index(unit), shades[counts[unit] % 2]
+        y = units.index(unit)
+        color = shades[counts[unit] % 2]
         counts[unit] += 1
         corners = [(start, y), (end, y), (end, y + 0.8), (start, y + 0.8)]
         if unit == "array":

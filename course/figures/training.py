@@ -29,7 +29,8 @@ def regression(figure, task, fit):
     left, right = figure.subplots(1, 2)
     loss_curve(left, fit.losses)
     predicted = fit.predict(task.x_test)
-    low, high = min(task.y_test.min(), predicted.min()), max(task.y_test.max(), predicted.max())
+    low = min(task.y_test.min(), predicted.min())
+    high = max(task.y_test.max(), predicted.max())
     right.plot([low, high], [low, high], color=GREY, linewidth=1)
     right.plot(task.y_test[:, 0], predicted[:, 0], ".", color=MODEL)
     score = r_squared(task.y_test, predicted)
@@ -44,7 +45,8 @@ def before_and_after(figure, task, losses, w, b):
     """The losses, and beside them a linear model's predictions for its training rows, before and after training."""
     left, right = figure.subplots(1, 2)
     loss_curve(left, losses)
-    low, high = task.y.min(), task.y.max()
+    low = task.y.min()
+    high = task.y.max()
     right.plot([low, high], [low, high], color=GREY, linewidth=1)
     for name, (weights, bias), color, marker in (
         ("before", task.weights, GREY, "x"),
@@ -117,7 +119,8 @@ def classifier(figure, task, fit, scored=False):
     if not scored:
         right.set_title("the net's two regions,\nand the test points")
         return f"{task.title}: the points that the training did not see, and the net's answer for each place."
-    score, best = accuracy(task.y_test, fit.predict(task.x_test)), best_radius(task.x_test, task.y_test)
+    score = accuracy(task.y_test, fit.predict(task.x_test))
+    best = best_radius(task.x_test, task.y_test)
     right.set_title(f"{score:.1%} of test points right\n(the best circle: {best:.1%})")
     return f"{task.title}: {score:.1%} of the test points are right; the best circle gets {best:.1%}."
 
@@ -127,7 +130,8 @@ def confusion(figure, task, fit):
     """The losses, and beside them the confusion matrix of the test rows."""
     left, right = figure.subplots(1, 2)
     loss_curve(left, fit.losses)
-    said, true = fit.predict(task.x_test)[:, 0] > 0.5, task.y_test[:, 0] > 0.5
+    said = fit.predict(task.x_test)[:, 0] > 0.5
+    true = task.y_test[:, 0] > 0.5
     counts = np.array([[int(((true == t) & (said == s)).sum()) for s in (False, True)] for t in (False, True)])
     right.imshow(counts, cmap="Blues", vmin=0, vmax=counts.max() * 1.6)
     for (t, s), count in np.ndenumerate(counts):
@@ -135,7 +139,8 @@ def confusion(figure, task, fit):
     right.set(xticks=(0, 1), xticklabels=("says female", "says male"), yticks=(0, 1))
     right.set_yticklabels(("is female", "is male"), rotation=90, va="center")
     right.spines[:].set_visible(False)
-    score, baseline = accuracy(task.y_test, fit.predict(task.x_test)), max(true.mean(), 1 - true.mean())
+    score = accuracy(task.y_test, fit.predict(task.x_test))
+    baseline = max(true.mean(), 1 - true.mean())
     right.set_title(f"{score:.1%} of test rows right\n(always one answer: {baseline:.1%})")
     return (
         f"{task.title}: {score:.1%} of the test rows are right; the commoner answer for every row gets {baseline:.1%}."
@@ -167,7 +172,8 @@ def parting(figure, gaps, kinks):
 @styled()
 def five_curves(figure, fits):
     """The loss curves of {level: Fit} over each other, the widest line lowest."""
-    axes, (first, *rest) = figure.subplots(), fits.values()
+    axes = figure.subplots()
+    first, *rest = fits.values()
     difference = max(float(np.abs(fit.losses - first.losses).max()) for fit in rest)
     for k, (name, fit) in enumerate(fits.items()):
         smooth = np.convolve(fit.losses, np.ones(200) / 200, "valid")
@@ -181,7 +187,8 @@ def five_curves(figure, fits):
 @styled()
 def by_heart(figure, history, best, patience):
     """Training and held-out loss over the epochs, the best epoch (from 0), and that of the stop, `patience` later."""
-    axes, stop = figure.subplots(), best + patience
+    axes = figure.subplots()
+    stop = best + patience
     for name, colour, label in (("loss", DATA, "penguins it learns from"), ("val_loss", MODEL, "held-out penguins")):
         losses = history[name]
         axes.semilogy(range(1, len(losses) + 1), losses, color=colour)

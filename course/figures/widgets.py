@@ -44,7 +44,8 @@ class Explorer:
 
     def slider(self, name, values):
         look = {"layout": {"width": "480px"}, "style": {"description_width": f"{max(map(len, self.controls)) + 2}ch"}}
-        options, said = [(spelled(value), value) for value in values], name.replace("_", " ")
+        options = [(spelled(value), value) for value in values]
+        said = name.replace("_", " ")
         return SelectionSlider(options=options, value=self.start[name], description=said, **look)
 
     def box(self):
@@ -69,7 +70,8 @@ class Explorer:
             try:
                 picture = picture_at(key)
                 with image.hold_sync():  # one message
-                    image.value, image.tooltip = picture.live, picture.text
+                    image.value = picture.live
+                    image.tooltip = picture.text
                 line.value = spoken(picture.text)
             except Exception as error:  # the old picture stays
                 line.value = spoken(f"{type(error).__name__}: {error}")

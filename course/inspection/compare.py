@@ -53,7 +53,8 @@ def lines_of(task):
 
 def microseconds(train, task, steps=1000, repeats=5):
     """The median time of a step in microseconds, over `repeats` runs of that many steps."""
-    task, times = task._replace(batches=task.batches[:steps]), []
+    task = task._replace(batches=task.batches[:steps])
+    times = []
     for _ in range(repeats):
         start = time.perf_counter()
         train(task.x, task.y, task.weights, task.batches, task.learning_rate)
@@ -70,7 +71,8 @@ def cost(train, task, launches, nbytes, predicted, steps=1000):
 
 def by_op(train, task):
     """Train once, and print the time of a step's launches for each op. It times the `launch` in train's globals."""
-    names, spent = train.__globals__, {}
+    names = train.__globals__
+    spent = {}
     launch = names["launch"]
 
     def timed(op, *given, **attrs):
@@ -112,7 +114,9 @@ def versions(task, functions, last):
     """The versions of these functions, and level 1's Fit of the steps before the `last` ones (None if there are none).
 
     Versions that run op by op take only the last steps, and start from the weights of that Fit."""
-    way, end, before = len(task.batches) - last, task, None
+    way = len(task.batches) - last
+    end = task
+    before = None
     if way > 0:
         machine_code = functions.get(1) or ground(functions[max(functions)].__name__)
         before = Version("", 1, machine_code, machine_code, task).run(way)
@@ -194,7 +198,9 @@ def measure(task, *functions, last=None, repeats=3):
     fits, times = run_in_turns(todo, repeats)
     rows = []
     for version, (launches, nbytes) in zip(todo, costs, strict=True):
-        name, fit, (one, whole) = version.name, fits[version.name], times[version.name]
+        name = version.name
+        fit = fits[version.name]
+        one, whole = times[version.name]
         own = len(fit.losses)
         guess = predicted(version, launches, nbytes, small_launch(version) or one)
         losses = fit.losses if own == len(task.batches) else np.concatenate([before.losses, fit.losses])
@@ -205,7 +211,9 @@ def measure(task, *functions, last=None, repeats=3):
 
 def run_in_turns(todo, repeats):
     """{name: Fit} and {name: (median seconds of a run of one step, of a run of all steps)} of all versions."""
-    seconds, fits, times = ground("seconds"), {}, {version.name: ([], []) for version in todo}
+    seconds = ground("seconds")
+    fits = {}
+    times = {version.name: ([], []) for version in todo}
     for _ in range(repeats):
         for version in todo:
             one, all_steps = times[version.name]
@@ -220,7 +228,8 @@ def traffic(version):
     In rows 2 and 3 eager each launch runs a kernel. In plain Python a launch is one operation with two operands and a
     result, 8 bytes each. A program runs all steps in one launch, and reads the rows of each batch and their numbers.
     """
-    x, (steps, batch) = version.task.x, version.task.batches.shape
+    x = version.task.x
+    steps, batch = version.task.batches.shape
     if version.level == 0:
         operations = batch * operations_a_row(version)
         return operations, operations * 3 * 8
@@ -228,7 +237,8 @@ def traffic(version):
         here = version.level == 2
         counted = near(version.written, "counted") if here else importlib.import_module("levels.kernels").counted
         version.run(1)  # in the first run a quicker kernel may replace a plan already counted
-        (one, few), (two, more) = counted(lambda: version.run(1)), counted(lambda: version.run(2))
+        one, few = counted(lambda: version.run(1))
+        two, more = counted(lambda: version.run(2))
         if two > one:
             return two - one, more - few
     return 1 / steps, batch * ((x.shape[1] + 1) * x.itemsize + 8)
@@ -249,7 +259,8 @@ def operations(program):
 
 def step_time(program, task, batch=None, steps=5000):
     """Seconds per step of level 1's training program, in one call of `steps` steps, without its checks and copies."""
-    cpu, rows = ground("pool")()["cpu:0"], task.batches[:steps, :batch]
+    cpu = ground("pool")()["cpu:0"]
+    rows = task.batches[:steps, :batch]
     names = ("w", "b") if len(task.weights) == 2 else ("w1", "b1", "w2", "b2", "w3", "b3")
     numbers = dict(x=task.x, y=task.y) | dict(zip(names, task.weights, strict=True))
     given = {name: cpu.put(array.astype(program.dtype)) for name, array in numbers.items()}
@@ -282,14 +293,16 @@ def predicted(version, launches, nbytes, price):
     """
     from levels.support.machine import host_lanes
 
-    x, lanes = version.task.x, host_lanes()
+    x = version.task.x
+    lanes = host_lanes()
     flops = version.task.batches.shape[1] * operations_a_row(version) * (lanes if x.dtype == np.float64 else 1)
     return launches * price + ground("pool")()["cpu:0"].roofline(flops, nbytes)
 
 
 def score_of(version, fit):
     """The score on the test rows, as text: R² of a regression, the accuracy of a classifier."""
-    x, y = version.task.x_test, version.task.y_test
+    x = version.task.x_test
+    y = version.task.y_test
     if version.written.__name__ == "linear_regression":
         return f"R² {r_squared(y, fit.predict(x)):.3f}"
     return f"{accuracy(y, fit.predict(x)):.1%} right"

@@ -50,7 +50,8 @@ def module_file(folder, names):
             return module, names[1:]
         if not (folder / names[0]).is_dir():
             break
-        folder, names = folder / names[0], names[1:]
+        folder = folder / names[0]
+        names = names[1:]
     return folder / "__init__.py", names
 
 
@@ -82,7 +83,8 @@ def named_in(files, around, name=None, kinds=HERE):
 def source_lines(root, thing):
     """(file, first line, last line) of a class or function in `levels_more`, or None."""
     try:
-        file, (lines, first) = inspect.getsourcefile(thing) or "", inspect.getsourcelines(thing)
+        file = inspect.getsourcefile(thing) or ""
+        lines, first = inspect.getsourcelines(thing)
     except (TypeError, OSError):
         return None
     file = Path(file).resolve()

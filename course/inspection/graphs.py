@@ -3,7 +3,8 @@
 
 def listed(graph) -> str:
     """The ops of a graph, one per line, as `t3 = add(t2, b)  (10, 1)`: name, op, inputs and attributes, shape."""
-    names, lines = {}, []
+    names = {}
+    lines = []
     for node in graph.ops:
         for x in (*node.inputs, node):
             names.setdefault(x, leaf_name(x) or f"t{len(lines)}")

@@ -14,7 +14,10 @@ class Row:
         self.kind, self.code, self.begin, self.end, self.rows = kind, code, now(), None, []
         self.silence = self.begin, self.begin  # the longest interval without a profile event: there a program runs
         self.name = self.shapes = ""
-        self.device, self.bytes, self.place = None, 0, None  # a device is set only for an event on it
+        # a device is set only for an event on it
+        self.device = None
+        self.bytes = 0
+        self.place = None
 
     ops = property(lambda self: sum(row.kind == "op" for row in self.walk()))
     launches = property(lambda self: sum(row.kind == "kernel" for row in self.walk()))
@@ -78,7 +81,8 @@ def watched(model):
     from levels.hardware import Buffer, pool
 
     back_ends = [back_end for back_end, _ in low.BACK_ENDS]
-    training, devices = model.training, {type(device) for device in pool().values()}
+    training = model.training
+    devices = {type(device) for device in pool().values()}
     functions = {
         "fit": [type(model).fit],
         "compile": [low.Function.compile],
@@ -105,7 +109,11 @@ class Listener:
     """Records rows. `hear` is the profile function, and `timed` wraps plans for a clock at the door (see `xray`)."""
 
     def __init__(self, kinds):
-        self.kinds, self.rows, self.open, self.heard = kinds, [], [], 0  # heard: time of the last profile event, in ns
+        # heard: time of the last profile event, in ns
+        self.kinds = kinds
+        self.rows = []
+        self.open = []
+        self.heard = 0
 
     def begin(self, kind, code):
         row = Row(kind, code)
@@ -121,7 +129,8 @@ class Listener:
         if kind and event == "call":
             self.begin(kind, frame.f_code)
         elif kind and event == "return":
-            row, known = self.open.pop(), frame.f_locals
+            row = self.open.pop()
+            known = frame.f_locals
             row.end = now()
             row.name, row.shapes = TELL[kind](known, result)
             row.code = defining(kind, known, result) or row.code
@@ -137,7 +146,9 @@ class Listener:
     def event(self, row, device, nbytes):
         """Add a device event to a launch. Its time is the launch's longest interval without profile events."""
         event = Row("kernel", row.code)
-        event.name, event.device, event.bytes = f"{row.name} on {device.name}", device, nbytes
+        event.name = f"{row.name} on {device.name}"
+        event.device = device
+        event.bytes = nbytes
         event.begin, event.end = row.silence
         row.rows = sorted([*row.rows, event], key=lambda each: each.begin)
 
@@ -151,7 +162,8 @@ class Listener:
         def by_the_clock(*arrays):
             sys.setprofile(None)
             row = self.begin("kernel", kernel_code(op, plan))
-            row.device, row.bytes = plan.spec.device, plan.nbytes
+            row.device = plan.spec.device
+            row.bytes = plan.nbytes
             row.name = f"{op} on {row.device.name}"
             try:
                 plan.run(*arrays)
@@ -162,7 +174,8 @@ class Listener:
 
         plan.made()  # compile now: compilation does not belong to the kernel's time
         heard = Plan(plan.spec, plan.nbytes, plan.lower, plan.numbers)
-        heard.op, heard.compiled = op, by_the_clock
+        heard.op = op
+        heard.compiled = by_the_clock
         return heard
 
 
@@ -202,7 +215,8 @@ def device_and_bytes(known):
         return known["plan"].spec.device, known["plan"].nbytes
     if "part" in known:
         return known["part"].unit.nodes[0].spec.device, known["part"].nbytes
-    program, (steps, *_) = known["self"], known["sizes"]
+    program = known["self"]
+    steps, *_ = known["sizes"]
     return program.graph.nodes[0].spec.device, steps * moved(program)
 
 

@@ -91,7 +91,10 @@ class Reader:
     """Reads a task. found: the result. closed: the functions not named so far. ahead: those to read next."""
 
     def __init__(self, place, texts, start):
-        self.place, self.found, self.around = place, {}, []  # around: (text, the names in it)
+        # around: (text, the names in it)
+        self.place = place
+        self.found = {}
+        self.around = []
         texts = {name: text for name, text in texts.items() if not name.startswith("check_")}
         self.closed = {n: Source(whole(ast.parse(t), n), code_of(t), names_read(t)) for n, t in texts.items()}
         self.leading = {name for name, text in texts.items() if MARK.search(text)}  # with marks, or calling such
@@ -114,7 +117,8 @@ class Reader:
         for statement in body:
             if first_line(statement) > end + 1:
                 mark = AROUND
-            end, text = statement.end_lineno, source.text(statement)
+            end = statement.end_lineno
+            text = source.text(statement)
             head = source.head(statement) if hasattr(statement, "body") else text
             if own := MARK.search(head):
                 mark = self.begin(own[1], statement.col_offset)
@@ -141,7 +145,8 @@ class Reader:
         return first
 
     def put(self, mark, source, statement):
-        text, names = MARK.sub("", source.text(statement)), source.names(statement)
+        text = MARK.sub("", source.text(statement))
+        names = source.names(statement)
         for name in names:
             if name in self.closed and name in self.leading:
                 self.ahead.append((self.closed.pop(name), mark))
@@ -164,7 +169,9 @@ class Reader:
 
 def functions_of(task):
     """{name: source} of a task function and the functions that it names, directly or not, in its room or `formulas`."""
-    module, sources, waiting = inspect.getmodule(task), {}, [task.__name__]
+    module = inspect.getmodule(task)
+    sources = {}
+    waiting = [task.__name__]
     room = room_of(task)
     formulas = re.sub(r"\w+$", "formulas", room or "")
     while waiting:

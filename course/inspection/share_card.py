@@ -13,7 +13,10 @@ from course.figures import DATA, HUES, binary, farthest, host_caches, short
 from course.figures.tour import hue, micro
 from course.setup import files
 
-WIDTH, HEIGHT, PITCH = 900, 640, 25  # px: size of the card, distance from row to row
+# px: size of the card, distance from row to row
+WIDTH = 900
+HEIGHT = 640
+PITCH = 25
 SHOWN = 840  # px: width in a notebook; a JupyterLab window of 1280 px has no room for more
 GREY = "#666666"  # dark enough to be read when small
 
@@ -55,7 +58,8 @@ def machine_card(device, stairs, *comparisons):
     comparisons: up to two compare.Comparison, of all levels; their rows have the same names.
     """
     numbers = four_numbers(device, stairs)
-    digits, host = fingerprint(*comparisons), f"{platform.system()} on {platform.machine()}, one core"
+    digits = fingerprint(*comparisons)
+    host = f"{platform.system()} on {platform.machine()}, one core"
     losses = f"{len(answer(comparisons)):,} losses in float64, sha256"
     written = session.yours()  # on the reader's desk: how many functions the reader wrote
     if written:
@@ -68,7 +72,8 @@ def machine_card(device, stairs, *comparisons):
     parts = [words(32, 54, "My machine", 28, weight="bold"), words(32, 78, host, 14, GREY)]
     parts += [box(180 * k, 0, 180, 8, color) for k, color in enumerate(HUES)]
     for k, (number, unit, what) in enumerate(numbers):
-        x, y = 32 + 190 * (k % 2), 142 + 88 * (k // 2)
+        x = 32 + 190 * (k % 2)
+        y = 142 + 88 * (k // 2)
         parts += [words(x, y, number, 32, weight="bold"), words(x, y + 20, unit, 13), words(x, y + 37, what, 13, GREY)]
     parts += staircase(list(stairs), [1e9 * seconds for seconds in stairs.values()], 424, 868, 78, 248)
     parts += names(comparisons[0].rows, 344)
@@ -82,7 +87,8 @@ def machine_card(device, stairs, *comparisons):
 
 def four_numbers(device, stairs):
     """[(number, unit, description)] of a machine's four measured numbers."""
-    seconds, far = list(stairs.values()), farthest(list(stairs), host_caches())
+    seconds = list(stairs.values())
+    far = farthest(list(stairs), host_caches())
     return [
         (short(device.peak / 1e9), "billion operations/s", "peak in float32"),
         (short(device.bandwidth / 1e9), "GB/s", "read from memory"),
@@ -125,10 +131,8 @@ def log_scale(low, high, start, end):
 
 def staircase(sizes, nanoseconds, left, right, top, bottom):
     """A plot of the nanoseconds of a load over the bytes of the data, with a line at the size of each cache."""
-    x, y = (
-        log_scale(sizes[0], sizes[-1], left, right),
-        log_scale(min(nanoseconds), max(nanoseconds), bottom - 10, top + 10),
-    )
+    x = log_scale(sizes[0], sizes[-1], left, right)
+    y = log_scale(min(nanoseconds), max(nanoseconds), bottom - 10, top + 10)
     parts = [words(left, top - 28, "How far away is memory? ns per load, over the size of the data", 13, weight="bold")]
     parts += [line([(left, bottom), (right, bottom)])]
     for name, size in host_caches().items():
@@ -153,12 +157,15 @@ def names(rows, top):
 
 def times(comparison, left, right, top):
     """The predicted (hollow) and the measured time (filled) of a step in each row of a compare.Comparison."""
-    rows, title = comparison.rows, f"{comparison.title}, µs per step"
+    rows = comparison.rows
+    title = f"{comparison.title}, µs per step"
     all_times = [time for row in rows for time in (row.predicted, row.measured)]
     x = log_scale(min(all_times), max(all_times), left + 6, right - 6)
     parts = [words(left, top - 28, title, 13, weight="bold")]
     for k, row in enumerate(rows):
-        y, color, ends = top + PITCH * k, hue(row), sorted((x(row.predicted), x(row.measured)))
+        y = top + PITCH * k
+        color = hue(row)
+        ends = sorted((x(row.predicted), x(row.measured)))
         parts += [line([(left, y), (right, y)], "#EEEEEE"), line([(end, y) for end in ends], color, 2)]
         parts += [dot(x(row.predicted), y, color, "white"), dot(x(row.measured), y, color, color)]
         parts += [words(ends[1] + 11, y + 4, micro(row.measured).removesuffix(" µs"), 12, weight="bold")]

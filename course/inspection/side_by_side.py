@@ -166,7 +166,8 @@ def cell(level, code, mark, everything):
     inner = pre(shown) if shown else "<i>the same line</i>" if mark in code else "<i>–</i>"
     lines = [line for step in more for _, line in step.lines()]
     if lines:
-        opened, plural = " open" * everything, "s" * (len(lines) > 1)
+        opened = " open" * everything
+        plural = "s" * (len(lines) > 1)
         inner += f"<details{opened}><summary>{len(lines)} more line{plural}</summary>{pre(lines)}</details>"
     return f'<td class="level-{level}" data-level="{level}" style="--hue:{hue(level)}">{inner}</td>'
 

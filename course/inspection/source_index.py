@@ -63,9 +63,11 @@ def places(root=ROOT):
 
     Names in classes are included. Lines refer to the `levels` that this kernel runs, which may be the reader's own.
     """
-    found, home = places_of_more(root), HOME[0] if root == ROOT else root
+    found = places_of_more(root)
+    home = HOME[0] if root == ROOT else root
     for path in sorted(root.glob("notebooks/text/*.py")):
-        level, heading = path.stem.split("_", 1)[1], ["", ""]
+        level = path.stem.split("_", 1)[1]
+        heading = ["", ""]
         for sort, source in CELL.findall(path.read_text(encoding="utf-8")):
             if marker := re.match(r"#\| export (\w+)", source):
                 built = home / "levels" / level / f"{marker[1]}.py"
@@ -112,10 +114,12 @@ def places_of_more(root):
         heights = [LEVELS.index(name) for name in beneath if name in LEVELS]
         return max(heights + [height(name) for package, name in imported if package == MORE], default=0)
 
-    found, shown = [], shown_by_notebooks(root)
+    found = []
+    shown = shown_by_notebooks(root)
     fronts = {module: front.split(".")[1] for front, module in front_modules(root) if front.startswith("levels.")}
     for module, text in texts.items():
-        adds_to, room = fronts.get(module) or LEVELS[height(module)], module.replace(".", "/")
+        adds_to = fronts.get(module) or LEVELS[height(module)]
+        room = module.replace(".", "/")
         for name, around, start, end in definitions_in(text):
             begin = text[: text.find(around)].count("\n")
             what = "\n".join(around.split("\n")[start:end])
@@ -128,7 +132,8 @@ def shown_by_notebooks(root):
     """{(module of `levels_more`, name): (notebook, heading)} of what notebooks in `more` show with `page.source`."""
     shown = {}
     for path in sorted(root.glob("notebooks/more/text/*.py")):
-        heading, text = "", path.read_text(encoding="utf-8")
+        heading = ""
+        text = path.read_text(encoding="utf-8")
         imports = re.findall(r"^from levels_more\.([\w.]+) import (\([^)]*\)|.*)", text, re.MULTILINE)
         homes = {name: module for module, names in imports for name in re.findall(r"\w+", names)}
         for title, names in re.findall(r"^# ## (.*)$|page\.source\(([^)]*)\)", text, re.MULTILINE):

@@ -53,7 +53,9 @@ class Found:
     """
 
     def __init__(self, asked, found, ops, spelling=None):
-        self.asked, self.places, self.spelling = asked, found, spelling
+        self.asked = asked
+        self.places = found
+        self.spelling = spelling
         self.ops = ops  # {name: Place of its kernel}
 
     @property
@@ -90,7 +92,8 @@ def where(name):
     For a dotted name, the longest known ending is used: "tf.keras.layers.Dense" is Dense. The line of `levels_more`
     that defines the other framework's name comes first. Raises LookupError, with similar names, for an unknown name.
     """
-    index, spelling = places(), spelling_of(name)
+    index = places()
+    spelling = spelling_of(name)
     modules = {module.replace(".", "/") for _, module in front_modules()}
     index = [place for place in index if place.level != MORE or place.room in modules]
     core_first = sorted(index, key=lambda place: place.level == MORE)
@@ -177,7 +180,8 @@ def ops_of(place):
         module = importlib.import_module(more if place.level == MORE else f"levels.{place.level}")
     except ImportError:  # that level is not built yet
         return []
-    thing, random = getattr(module, place.name, None), getattr(sys.modules.get("levels.mid_level"), "RANDOM", None)
+    thing = getattr(module, place.name, None)
+    random = getattr(sys.modules.get("levels.mid_level"), "RANDOM", None)
     if not call or not callable(thing):
         return []
     state = random and random.getstate()
@@ -203,7 +207,8 @@ def traced(run):
     from levels.hardware import pool
     from levels.low_level import Variable, trace
 
-    cpu, w = pool()["cpu:0"], Variable(np.zeros((3, 3), "f4"))
+    cpu = pool()["cpu:0"]
+    w = Variable(np.zeros((3, 3), "f4"))
     symbols = [cpu.spec((3, 3), "f4"), cpu.spec((3, 3), "?"), cpu.spec((3,), "i8")]
 
     def quiet(*args):

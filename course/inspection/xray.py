@@ -103,9 +103,11 @@ def as_prepared():
 @contextmanager
 def unchanged(model):
     """Inside this `with` block the model has no compiled programs. Its variables, programs and history are restored."""
-    training, history = model.training, model.history
+    training = model.training
+    history = model.history
     parts = [model, training.optimizer, *metrics_of(training)]
-    before, kept = [(v, v.value) for part in parts for v in part.variables], dict(vars(training))
+    before = [(v, v.value) for part in parts for v in part.variables]
+    kept = dict(vars(training))
     vars(training).update({"programs": {}} if "programs" in kept else {})
     try:
         yield
@@ -163,7 +165,8 @@ class Xray:
                 yield {"name": what, "ph": "M", "pid": pid, "tid": tid, "ts": 0, "args": {"name": name}}
         for row in self.root.walk():
             pid, tid = (2, devices.index(row.device.name)) if row.device else (1, 0)
-            start, duration = (row.begin - self.root.begin) / 1000, row.microseconds
+            start = (row.begin - self.root.begin) / 1000
+            duration = row.microseconds
             told = {"shapes": row.shapes, "bytes": row.nbytes, "defined in": defined(row)}
             yield dict(
                 name=f"{row.kind} {row.name}".strip(),
@@ -196,7 +199,8 @@ def unfolded(row, whole):
     told = f"<b>{row.kind}</b> {html.escape(f'{row.name} {row.shapes}')}"
     told = " &middot; ".join(filter(None, (told, *counts, f"{row.microseconds:,.1f} µs")))
     share = WIDTH / (whole.end - whole.begin)
-    left, width = (row.begin - whole.begin) * share, max(1, (row.end - row.begin) * share)
+    left = (row.begin - whole.begin) * share
+    width = max(1, (row.end - row.begin) * share)
     color = HUES[LEVELS.index(row.place.adds_to or row.place.level)] if row.place else "#888"
     bar = f"margin-left:{left:.1f}px;width:{width:.1f}px;height:0.9em;background:{color}"
     line = f"<span style='float:right;width:{WIDTH}px'><span style='display:block;{bar}'></span></span>{told}"

@@ -133,14 +133,19 @@ class Prediction:
         if expected := misfit(answer, choices, slider):
             given = f"answer={answer!r}, choices={choices!r}, slider={slider!r}"
             raise ValueError(f"predict: given {given}: expected {expected}")
-        self.question, self.answer, self.because, self.unit = question, answer, because, unit
-        self.choices, self.slider = choices, slider
+        self.question = question
+        self.answer = answer
+        self.because = because
+        self.unit = unit
+        self.choices = choices
+        self.slider = slider
         self.told = f"Answer: {spelled(answer, unit)}"
 
     def __repr__(self):
         wrap = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False).fill
         choices = [f"  ( ) {spelled(choice, self.unit)}" for choice in self.choices or ()]
-        asked, told = paragraphs("Predict: " + self.question), paragraphs(self.told, self.because)
+        asked = paragraphs("Predict: " + self.question)
+        told = paragraphs(self.told, self.because)
         return "\n".join([*map(wrap, asked), *choices, *map(wrap, told)])
 
     def _repr_mimebundle_(self, include=None, exclude=None):
@@ -173,7 +178,8 @@ class Prediction:
 
         def commit(*_):
             if given is not None:
-                control.disabled, button.layout.display = True, "none"
+                control.disabled = True
+                button.layout.display = "none"
                 verdict = self.verdict(given)
                 reveal.value = rich(f"{verdict} {self.told}", self.because)
                 progress.predicted(self.question, not verdict.startswith("**Not so"))  # "Close" counts as right

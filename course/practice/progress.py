@@ -43,7 +43,8 @@ def write(*row: str) -> None:
 
 def load() -> dict[str, dict]:
     """{"predictions": {question: right}, "exercises": {key: day}}, both empty if the file cannot be read."""
-    noted, address = {"predictions": {}, "exercises": {}}, f"{FILE.resolve().as_uri()}?mode=ro"
+    noted = {"predictions": {}, "exercises": {}}
+    address = f"{FILE.resolve().as_uri()}?mode=ro"
     with (
         contextlib.suppress(OSError, sqlite3.Error),
         contextlib.closing(sqlite3.connect(address, uri=True, timeout=WAIT)) as file,
@@ -63,7 +64,8 @@ def solved(key: str) -> None:
 
 def questions_in(path: Path, depth: str = "some") -> dict[str, list[str]]:
     """{"predictions": questions, "exercises": keys, "blanks": keys at this depth} in the text of a notebook."""
-    text, number = read_text(path), path.stem.split("_")[0].zfill(2)
+    text = read_text(path)
+    number = path.stem.split("_")[0].zfill(2)
     lines = text.split("\n")
     keys = [key for line in lines if (key := blank_in(line) or most_in(line) * (depth == "most"))]
     found = {"predictions": [], "exercises": [], "blanks": [f"{number}-{key}" for key in keys]}
@@ -99,7 +101,8 @@ def table() -> str:
     """A table as text: a row for each level (with its notebooks in `trail` and `more`), the sum, and the next step."""
     from course.practice.session import resume
 
-    noted, names = load(), all_in(ROOT)
+    noted = load()
+    names = all_in(ROOT)
     rows = {core: counts(noted, [n for n in names if level_of(n) == level_of(core)]) for core in names_in(ROOT)}
     rows["in all"] = counts(noted, names)
     lines = [f"{'':16}{'predictions':28}{'blanks':20}exercises"]

@@ -166,7 +166,8 @@ def five_weeks():
     for week, name in enumerate(names_in(ROOT), 1):
         found = for_the_class(name)
         here = max(count for count in range(len(found) + 1) if in_all(found[:count]) <= LESSON)
-        lesson, all_of_it = in_all(found[:here]), in_all(found)
+        lesson = in_all(found[:here])
+        all_of_it = in_all(found)
         row = [f"**{week}** `{name}`"]
         for part, taken in ((found[:here], lesson), (found[here:], all_of_it - lesson)):
             row += [" · ".join(told(section) for section in part if section.title), str(taken)]
@@ -190,9 +191,11 @@ def in_a_day(name, limit, rest):
 
 def one_day():
     """A table: when each part of the day begins. Raises ValueError if DAY leaves out a section that does not exist."""
-    lines, now = ["| at | what | minutes | left out |", "|---|---|---|---|"], START
+    lines = ["| at | what | minutes | left out |", "|---|---|---|---|"]
+    now = START
     for name, length, *rest in DAY:
-        what, out = name, ""
+        what = name
+        out = ""
         if rest:
             kept, left = in_a_day(name, length, *rest)
             length = 5 * math.ceil(in_all(kept) / 5)
@@ -229,7 +232,8 @@ TABLES = {  # {page: {name of a table on it: the function that makes the table}}
 def with_tables(text, tables):
     """The text of a page with these tables updated. Raises ValueError unless each table's markers stand there once."""
     for name, table in tables.items():
-        begin, end = f"<!-- {name}: written by course/practice/teaching.py -->\n", f"<!-- end of {name} -->\n"
+        begin = f"<!-- {name}: written by course/practice/teaching.py -->\n"
+        end = f"<!-- end of {name} -->\n"
         parts = re.split(f"(?<={re.escape(begin)})[^<]*(?={re.escape(end)})", text)
         if len(parts) != 2:
             raise ValueError(f"expected the lines {begin}{end}once, with nothing but the table between them")

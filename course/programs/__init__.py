@@ -141,7 +141,8 @@ def ask(each, library, python=sys.executable):
     from course.bench.libraries import environment
 
     text = here(each.text) if library == "levels_more" else each.text
-    command, pipes = [python, "-c", WORKER, each.name, library], {"capture_output": True, "encoding": "utf-8"}
+    command = [python, "-c", WORKER, each.name, library]
+    pipes = {"capture_output": True, "encoding": "utf-8"}
     done = subprocess.run(command, input=text, env=environment(1, **QUIET), **pipes)
     if done.returncode:
         return {"skipped": (done.stderr.strip() or f"it ended with {done.returncode}").splitlines()[-1]}
@@ -191,7 +192,8 @@ def main(argv):
         store(given)
     far = shares = 0.0
     for each, told in ask_all(every(), lambda each: "levels_more", lambda each: sys.executable):
-        losses, beside = told.get("losses", ()), f"{FRAMEWORKS[each.framework]} {each.version}"
+        losses = told.get("losses", ())
+        beside = f"{FRAMEWORKS[each.framework]} {each.version}"
         if each.name.startswith(CHAPTER3.name):
             apart = last_apart(losses, each.losses)
             shares = max(shares, apart)

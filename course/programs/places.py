@@ -14,7 +14,10 @@ from typing import NamedTuple
 
 from course.inspection.real_ones import NAMES, QUESTIONS, VERSIONS
 
-FOUND, MOVED, NOT_IN_WHEEL, NOT_HERE = "found", "moved", "not in the wheel", "not installed"
+FOUND = "found"
+MOVED = "moved"
+NOT_IN_WHEEL = "not in the wheel"
+NOT_HERE = "not installed"
 PYTHON_OF = {"torch": "torch", "tensorflow": "tensorflow", "keras": "tensorflow"}  # Keras comes with TensorFlow
 IN_WHEEL = {  # a repository's folder: its path in a wheel, if different
     "tools/autograd/": "torchgen/packaged/autograd/",
@@ -96,7 +99,8 @@ def line_in(body, around, last):
 
 def elsewhere(there, folder, most=3):
     """Return up to `most` places in the package that define the name now, as "file, line n"."""
-    found, ending = [], Path(there.file).suffix
+    found = []
+    ending = Path(there.file).suffix
     first = re.compile(rf"\b{there.name.split('.')[0]}\b")
     top = (file_of(there.file, folder) or folder / there.library / "-").relative_to(folder).parts[0]
     for file in sorted((folder / top).rglob(f"*{ending}")):
@@ -122,7 +126,8 @@ def installed(given):
 
 def check(given):
     """Print the verdict on every place. Returns 1 if one has moved, or if no library is installed, otherwise 0."""
-    here, kinds = installed(given), []
+    here = installed(given)
+    kinds = []
     for name, version in VERSIONS.items():
         if name in here:
             print(f"{NAMES[name]} {here[name][1]}; the table was made for {version}")

@@ -27,7 +27,8 @@ from course.setup.arguments import parser
 
 PAGES = Path(__file__).resolve().parent / "prose"
 # Parts of links from and to these pages, which are removed: on the site the pages are at the top level.
-HERE, UP = "course/reading/prose/", "../../../"
+HERE = "course/reading/prose/"
+UP = "../../../"
 COPIED = "TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures", "data/README.md"
 BENCH = "course/bench/README.md", "course/bench/results.md", "course/bench/results.png"
 
@@ -56,7 +57,8 @@ def main(arguments):
         print(f"Nothing has changed. The site begins at {folder / 'index.html'}")
         return 0
     with tempfile.TemporaryDirectory() as scratch:
-        source, built = Path(scratch, "source"), Path(scratch, "built")
+        source = Path(scratch, "source")
+        built = Path(scratch, "built")
         lay_out(ROOT, source)
         sphinx = [sys.executable, "-m", "sphinx", "--builder", "html", "--quiet", "--fail-on-warning", "--keep-going"]
         done = subprocess.run([*sphinx, "--conf-dir", PAGES, source, built], env=environment(ROOT))

@@ -63,7 +63,8 @@ def optimizer_race():
     inputs = {"raw": depths, "standardised": tasks.standardise(depths, depths)[0]}
 
     def draw(columns, rate):
-        x, y = inputs[columns], masses / 1000
+        x = inputs[columns]
+        y = masses / 1000
         return race.drawn(columns, rate, x, y, {"SGD": descent(SGD(rate), x, y), "Adam": descent(Adam(rate), x, y)})
 
     rates = [0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
@@ -104,11 +105,13 @@ def moving(words, folder, here):
     make = next((make for start, make in FIGURES.items() if words.startswith(start)), None)
     if make is None:
         return ""
-    figure, frames = make(), {}
+    figure = make()
+    frames = {}
     (folder / "frames" / make.__name__).mkdir(parents=True)
     for key in itertools.product(*(range(len(values)) for values in figure.controls.values())):
         chosen = {name: values[k] for (name, values), k in zip(figure.controls.items(), key, strict=True)}
-        picture, name = figure.draw(**chosen), f"frames/{make.__name__}/{'-'.join(map(str, key))}.png"
+        picture = figure.draw(**chosen)
+        name = f"frames/{make.__name__}/{'-'.join(map(str, key))}.png"
         (folder / name).write_bytes(picture.png)
         frames[",".join(map(str, key))] = [here + name, picture.text]
     controls = {name: [spelled(value) for value in values] for name, values in figure.controls.items()}

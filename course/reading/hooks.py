@@ -45,11 +45,13 @@ def link_terms(app, tree, page):
     if not page.startswith(LINKED):
         return
     anchors, pattern = terms(app)
-    seen, glossary = set(), app.builder.get_relative_uri(page, GLOSSARY)
+    seen = set()
+    glossary = app.builder.get_relative_uri(page, GLOSSARY)
     for text in list(tree.findall(nodes.Text)):
         if not isinstance(text.parent, WORDS) or any(isinstance(each, SKIPPED) for each in ancestors(text)):
             continue
-        parts, end = [], 0
+        parts = []
+        end = 0
         for found in pattern.finditer(text):
             anchor = anchors[found[0].lower()]
             if anchor not in seen:

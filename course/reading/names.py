@@ -31,7 +31,8 @@ A name without a link is in no notebook.
 
 def pages(root=ROOT):
     """{page: its text}: an index, two pages per level (its own names, added names), one for other frameworks' names."""
-    found, leads = {}, written(root) | explained(root)
+    found = {}
+    leads = written(root) | explained(root)
     above = {place.room: place.adds_to for place in places_of_more(root)}  # {module: the level that it extends}
     for number, level in enumerate(LEVELS, 1):
         own = sorted((root / "levels" / level).glob("[a-z]*.py"))
@@ -117,7 +118,8 @@ def written(root=ROOT):
     """{"levels.hardware.assembler.Assembler": (link text, address)}: the cell that defines each name of `levels`."""
     found = {}
     for path in sorted(root.glob("notebooks/*.ipynb")):
-        level, words = path.stem.split("_", 1)[1], f"Written in {path.stem.replace('_', ' ')}"
+        level = path.stem.split("_", 1)[1]
+        words = f"Written in {path.stem.replace('_', ' ')}"
         for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], 1):
             if room := exported(cell):
                 for name, *_ in definitions_in("".join(cell["source"])):
@@ -137,13 +139,16 @@ def explained(root=ROOT):
     For a module it is the notebook that shows the module; if none does, one that shows a module that it imports, or
     else one that imports it.
     """
-    shown, found, using = {}, {}, {}
+    shown = {}
+    found = {}
+    using = {}
     for path in sorted(root.glob("notebooks/more/text/*.py")):
         shown = dict.fromkeys(imported(path, root), f"more/{path.stem}") | shown
     shown |= NOTEBOOKS
     for path in sorted((root / MORE).rglob("*.py")):
         module = path.relative_to(root).with_suffix("").parts
-        whole, imports = ".".join(module).removesuffix(".__init__"), imported(path, root)
+        whole = ".".join(module).removesuffix(".__init__")
+        imports = imported(path, root)
         name = whole.partition(".")[2]
         if notebook := shown.get(name) or shown.get(module[1]):
             found[whole] = lead("Explained", notebook)

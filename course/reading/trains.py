@@ -61,7 +61,8 @@ def of_rows(level, name):
     from levels.low_level.functions import BACK_ENDS
     from levels.low_level.row_program import RowProgram
 
-    task, made = tasks.FOR[name](), []
+    task = tasks.FOR[name]()
+    made = []
 
     def kept(graph, batch, over):
         program = RowProgram(graph, batch, over)
@@ -96,7 +97,8 @@ def given_for(training, steps=None):
     """The arguments of a call of its program for all steps, or the first `steps`: {name: buffer or number}."""
     from levels.hardware import pool
 
-    cpu, given = pool()["cpu:0"], {}
+    cpu = pool()["cpu:0"]
+    given = {}
     for name, array in training.program.arrays.items():
         content = np.ascontiguousarray(training.arrays[name])
         if steps and "steps" in array.shape:
@@ -113,7 +115,8 @@ def microseconds(training, steps=400, repeats=5):
     run = training.program.bind(**given_for(training, steps))
     times = []
     for _ in range(repeats):
-        calls, start = 0, time.thread_time()
+        calls = 0
+        start = time.thread_time()
         while time.thread_time() - start < 0.05:
             run()
             calls += 1
@@ -127,7 +130,8 @@ def told():
     tasks_told = {}
     for name, levels in trainings().items():
         training = levels[1]
-        numbers, record = training.numbers, training.record
+        numbers = training.numbers
+        record = training.record
         tasks_told[name] = {
             "rows": numbers["rows"],
             "epochs": numbers["steps"] * numbers["batch"] // numbers["rows"],

@@ -101,7 +101,8 @@ class Server:
     """
 
     def __init__(self, models, port=0, host="127.0.0.1"):
-        self.sources, self.process = named(models), None
+        self.sources = named(models)
+        self.process = None
         set_up()
         self.folder = tempfile.TemporaryDirectory(prefix="serving-")
         try:

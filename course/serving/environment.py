@@ -57,7 +57,8 @@ def make():
         if ready():
             return  # another process has made it
         print(f"Setting up {place()}, the server's own environment (once; about {MEGABYTES} MB)", flush=True)
-        uv, base = shutil.which("uv"), base_python()
+        uv = shutil.which("uv")
+        base = base_python()
         shutil.rmtree(place(), ignore_errors=True)
         venv = [uv, "venv", "--no-project", "--python", base] if uv else [base, "-m", "venv"]
         stage("making the environment", [*venv, str(place())])

@@ -51,7 +51,10 @@ class OnnxModel(kserve.Model):
 
     def __init__(self, file):
         super().__init__(file.stem)
-        self.file, self.version, self.session, self.held = file, 0, None, None
+        self.file = file
+        self.version = 0
+        self.session = None
+        self.held = None
         self.load()
 
     def load(self):
@@ -65,8 +68,10 @@ class OnnxModel(kserve.Model):
         unknown = {tensor.type for tensor in (*session.get_inputs(), *session.get_outputs())} - KINDS.keys()
         if unknown:
             raise ValueError(f"{self.name} takes or gives {', '.join(sorted(unknown))}; served are {', '.join(KINDS)}")
-        self.session, self.held = session, data
-        self.version, self.ready = self.version + 1, True
+        self.session = session
+        self.held = data
+        self.version = self.version + 1
+        self.ready = True
         return True
 
     def told(self, tensors):
@@ -82,7 +87,9 @@ class OnnxModel(kserve.Model):
         return self.told(self.session.get_outputs())
 
     def predict(self, payload, headers=None, response_headers=None):
-        session, version = self.session, self.version  # a new version may be loaded at any moment
+        # a new version may be loaded at any moment
+        session = self.session
+        version = self.version
         wanted = {tensor.name: tensor for tensor in session.get_inputs()}
         given = [tensor.name for tensor in payload.inputs]
         if sorted(given) != sorted(wanted):
@@ -191,7 +198,8 @@ class Door:
     """Middleware for all requests: it limits the body's size, and maps /versions/N to the model if N is its version."""
 
     def __init__(self, app, models):
-        self.app, self.models = app, models
+        self.app = app
+        self.models = models
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
@@ -210,7 +218,8 @@ class Door:
             return await refuse(403, "this server serves only the models that it was started with")(
                 scope, receive, send
             )
-        taken, parts = 0, []
+        taken = 0
+        parts = []
         while True:  # counted while reading, because the header may be wrong
             part = await receive()
             if part["type"] != "http.request":

@@ -227,7 +227,8 @@ def checked(name, given):
     arguments, so `lab` accepts only its own, defined above, and those after `--`.
     """
     end = given.index("--") if name in HANDED_ON and "--" in given else len(given)
-    own, others = given[:end], given[end + 1 :]
+    own = given[:end]
+    others = given[end + 1 :]
     if "-h" in own or "--help" in own:  # even if another argument is wrong
         parser(name).parse_args(["--help"])
     if name not in ("test", "browser-test"):

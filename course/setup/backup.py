@@ -73,7 +73,8 @@ def how_to_undo(root: Path, aside: Path) -> str:
 def undo(root: Path) -> str:
     """Restore what the last command replaced. Returns a message. Raises BuildError if there is nothing to restore."""
     for path in sorted((root / ".course" / "aside").glob(f"*/{LIST}"), reverse=True):
-        aside, kept = path.parent, read_list(path)
+        aside = path.parent
+        kept = read_list(path)
         if not kept["undone"]:
             break
     else:

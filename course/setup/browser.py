@@ -130,7 +130,8 @@ def run_all(tab):
     tab.keyboard.press("ControlOrMeta+s")
     tab.get_by_role("menuitem", name="Run", exact=True).click()
     tab.locator("[data-command='runmenu:run-all']").click()
-    waiting, errors = tab.locator(".jp-InputPrompt:text('*')"), tab.locator(".jp-OutputArea [data-mime-type$=stderr]")
+    waiting = tab.locator(".jp-InputPrompt:text('*')")
+    errors = tab.locator(".jp-OutputArea [data-mime-type$=stderr]")
     waiting.first.wait_for(timeout=60_000)
     tab.wait_for_function(ALL_CELLS, timeout=120_000)
     waiting.first.wait_for(state="detached", timeout=600_000)  # an error cancels all waiting cells

@@ -34,7 +34,9 @@ def lab(arguments):
 
 def without_option(arguments, name):
     """Return the arguments without this option, and its value, or "" if it is not given."""
-    rest, value, waiting = [], "", iter(arguments)
+    rest = []
+    value = ""
+    waiting = iter(arguments)
     for each in waiting:
         if each == name:
             value = next(waiting, "")

@@ -75,7 +75,8 @@ def open_blanks(root: Path, name: str, cells: list) -> list:
 
     Raises BuildError if the TOML file has no entry for one of the functions.
     """
-    said, made = tomllib.loads(hints_text(root, name)), []
+    said = tomllib.loads(hints_text(root, name))
+    made = []
     for cell in cells:
         key = most_in(cell.source) if cell.cell_type == "code" else ""
         if key and key not in said:
@@ -91,7 +92,9 @@ def open_blanks(root: Path, name: str, cells: list) -> list:
 def stub(source: str, key: str, contract: str = "", given: int = 0, stub: str = "") -> str:
     """Return the cell of a function as a blank: its signature, its docstring, the given statements, and `...`."""
     function = blanks.function_of(source, key, blanks.names_in(ast.parse(source).body))
-    lines, indent, said = source.split("\n"), " " * function.body[0].col_offset, ast.get_docstring(function)
+    lines = source.split("\n")
+    indent = " " * function.body[0].col_offset
+    said = ast.get_docstring(function)
     first = function.body[0].lineno - 1  # index of the first line of the body, including its docstring
     begin = function.body[0].end_lineno if said else first
     head = [*lines[first:begin]]

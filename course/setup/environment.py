@@ -12,7 +12,9 @@ PYTHONS = (3, 11), (3, 14)  # the oldest and the newest for which every package 
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
 STAMP = os.path.join(VENV, "course-stamp.json")
-CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contains the first, in the same versions
+# the second contains the first, in the same versions
+CORE = "requirements.lock"
+TEST = "requirements-test.lock"
 MEGABYTES = {CORE: 540, TEST: 1240}  # the size of .venv, with some margin
 CONDA = {"huggingface-hub": "huggingface_hub", "playwright": "playwright-python"}  # their names in conda-forge
 
@@ -100,9 +102,12 @@ def incomplete(missing):
     names = [re.split("[<>=]", line)[0] for line in missing]
     if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
         wanted = [CONDA.get(name, name) + line[len(name) :] for name, line in zip(names, missing, strict=True)]
-        command, leave = ["conda", "install", "--channel", "conda-forge"], "conda deactivate"
+        command = ["conda", "install", "--channel", "conda-forge"]
+        leave = "conda deactivate"
     else:
-        wanted, command, leave = missing, ["python", "-m", "pip", "install"], "deactivate"
+        wanted = missing
+        command = ["python", "-m", "pip", "install"]
+        leave = "deactivate"
     words = " ".join(command + ['"' + line + '"' for line in wanted])
     return (
         f"The activated environment {sys.prefix} lacks {', '.join(names)}. This command adds them:\n\n{words}\n\n"

@@ -35,14 +35,16 @@ def one_at_a_time():
 
 def make(lock):
     """Make `.venv`, or update a complete one to its lock. The stamp is removed first and written last."""
-    uv, stamp = shutil.which("uv"), environment.finished()
+    uv = shutil.which("uv")
+    stamp = environment.finished()
     if stamp and stamp["installer"] == "uv" and not uv:
         stamp = None  # an environment made by uv has no pip for an update
     if stamp and TEST in stamp["locks"]:
         lock = TEST  # the packages that `test` added are kept, and updated too
     megabytes = environment.MEGABYTES[lock]
     check_machine(uv, megabytes - (environment.MEGABYTES[CORE] if stamp else 0))
-    installer, began = "uv" if uv else "pip", time.time()
+    installer = "uv" if uv else "pip"
+    began = time.time()
     if stamp and lock not in stamp["locks"]:
         print(f"Adding the packages of the tests to .venv, with {installer} (once)", flush=True)
     elif stamp:

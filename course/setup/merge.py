@@ -25,12 +25,16 @@ def merge(base: list, mine: list, course: list) -> tuple[list, list[str]]:
 
     base, mine, course: the cells with which the reader began, the reader's cells, and the course's current cells.
     """
-    theirs, today = paired(base, mine), paired(base, course)
+    theirs = paired(base, mine)
+    today = paired(base, course)
     for b in range(len(base)):  # if the reader changed a cell, find the course's new version of it by similarity
         if b not in today and b in theirs and not same(base[b], mine[theirs[b]]):
             successor(base, course, today, b)
     began = {c: b for b, c in today.items()}
-    merged, disputed, places = [], [], {}  # places: {index of a reader's cell: index of its end in `merged`}
+    # places: {index of a reader's cell: index of its end in `merged`}
+    merged = []
+    disputed = []
+    places = {}
     for c, new in enumerate(course):
         old = base[began[c]] if c in began else None
         m = theirs.get(began[c]) if c in began else None
@@ -47,7 +51,9 @@ def merge(base: list, mine: list, course: list) -> tuple[list, list[str]]:
                 disputed.append(title(0, new.source))
         places[m] = len(merged) - 1
     dropped = {m for b, m in theirs.items() if b not in today and same(base[b], mine[m])}
-    own, at = {}, -1  # {index in `merged`: the cells that only the reader has, to insert after it}
+    # {index in `merged`: the cells that only the reader has, to insert after it}
+    own = {}
+    at = -1
     for m, cell in enumerate(mine):
         at = places.get(m, at)
         if m not in places and m not in dropped:
@@ -88,7 +94,8 @@ def paired(base: list, others: list) -> dict[int, int]:
 
 def successor(base: list, course: list, pairs: dict[int, int], b: int) -> None:
     """Pair a cell of `base` with the most similar unpaired cell of the course, if one is similar enough."""
-    old, taken = base[b], set(pairs.values())
+    old = base[b]
+    taken = set(pairs.values())
     rest = [c for c, cell in enumerate(course) if c not in taken and cell.cell_type == old.cell_type]
     near = difflib.get_close_matches(old.source, [course[c].source for c in rest], 1, ALIKE)
     if near:

@@ -19,7 +19,9 @@ def reset(root: Path, name: str, level: bool) -> None:
         files = workspace.level_files(root, name, workspace.course_copy(root, name))
         after = f"The last cell of {MINE}/{name}.ipynb builds yours again."
     else:
-        what, files, after = f"{MINE}/{name}.ipynb", workspace.new_copy(name, workspace.course_copy(root, name)), RELOAD
+        what = f"{MINE}/{name}.ipynb"
+        files = workspace.new_copy(name, workspace.course_copy(root, name))
+        after = RELOAD
     kept = backup.apply(root, f"reset {level_of(name) if level else name}", files)
     if kept:
         print(f"{what} is the course's own again.\n{backup.how_to_undo(root, kept)}\n{after}")

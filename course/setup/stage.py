@@ -62,7 +62,8 @@ def stage(title, command, step="", began=None, how_far=lambda lines: ""):
     lines, started, shown = [], began or time.time(), 0
     reader = threading.Thread(target=lambda: lines.extend(process.stdout), daemon=True)
     reader.start()
-    terminal, width = sys.stdout.isatty(), shutil.get_terminal_size((100, 24)).columns - 1
+    terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size((100, 24)).columns - 1
     try:
         while reader.is_alive():
             reader.join(0.2)

@@ -27,7 +27,8 @@ BASE = f"{MINE}/.course/base"  # the course's version of each notebook at the la
 
 def open_desk(root: Path) -> list[str]:
     """Make what is missing in `mine/`, and merge a newer course into the rest. Returns messages for the reader."""
-    files, told = {}, []
+    files = {}
+    told = []
     for name in all_in(root):
         wanted, news = changes_for(root, name)
         files |= wanted

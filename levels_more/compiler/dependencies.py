@@ -26,7 +26,8 @@ def read_outside(function):
 
     read(key) returns the current value.
     """
-    scope, cells = function.__globals__, function.__closure__ or ()
+    scope = function.__globals__
+    cells = function.__closure__ or ()
     names = sorted(globals_read(function.__code__) & scope.keys())
     return [(scope.get, name, scope[name]) for name in names] + [(cell_content, c, cell_content(c)) for c in cells]
 
@@ -37,7 +38,9 @@ def read_by(functions, inside):
     inside(value) returns the Python function in a value, which is searched too, or None. Values that functions of
     `levels` and `levels_more` read are left out, since they do not change.
     """
-    found, waiting, met = [], [*functions], set()
+    found = []
+    waiting = [*functions]
+    met = set()
     while waiting:
         function = waiting.pop()
         if function not in met:

@@ -27,7 +27,8 @@ def of_the_reader(value):
 def guard(function, graph):
     """Return a check: did values that a `Function` or a kernel of its graph reads change? Warns at each 10th trace."""
     if function.traces % 10 == 0:
-        name, why = getattr(function, "__name__", "a function"), "once for each new shape, dtype or value"
+        name = getattr(function, "__name__", "a function")
+        why = "once for each new shape, dtype or value"
         warnings.warn(f"{name} was traced {function.traces} times, {why}", stacklevel=5)
     kernels = [of_the_reader(KERNELS[node.op, node.spec.device.kind]) for node in graph.ops]
     return functools.partial(changed, read_by([unwrapped(function.python), *filter(None, kernels)], of_the_reader))

@@ -53,7 +53,8 @@ def _reduced_values(node, shape, x):
     """Apply the reduction's scalar function to one number after the other. A mean is a sum divided by the count."""
     op = node.op.replace("mean", "sum")
     before, within, after = reduced(op, x.shape, node.attrs.get("axis"))[1]
-    total, x = np.full((before, after), REDUCTIONS[op], object), x.reshape(before, within, after)
+    total = np.full((before, after), REDUCTIONS[op], object)
+    x = x.reshape(before, within, after)
     for k in range(within):
         total = np.frompyfunc(KERNELS[op, "cpu"], 2, 1)(total, x[:, k])
     return (total if op == node.op else total / float(within)).reshape(shape)
@@ -87,7 +88,8 @@ def load(a, batches, step, i):
 
     `batches` is [steps, batch] and has rows_of. Near its end the last rows are prefetched again, none past it.
     """
-    batch, lines = batches.shape[1], LINE // a.dtype.itemsize
+    batch = batches.shape[1]
+    lines = LINE // a.dtype.itemsize
     count = min(a.lanes, batch)
     begin = a.write(f"mul i64 {step.register}, {batch}")
     soon = a.write(f"add i64 {a.write(f'add i64 {begin}, {i.register}')}, {AHEAD}")
@@ -121,9 +123,11 @@ def totals(a, sums):
     """The total of each running sum, as an array of Values. (In float64 each is added in order, separately.)"""
     if a.lanes == 1 or not a.flags:
         return np.array([one.total() for one in sums.flat], object).reshape(sums.shape)
-    found, parts = [], [one.parts().register for one in sums.flat]
+    found = []
+    parts = [one.parts().register for one in sums.flat]
     for begin in range(0, len(parts), a.lanes):
-        group, block = parts[begin : begin + a.lanes], a.lanes
+        group = parts[begin : begin + a.lanes]
+        block = a.lanes
         count = len(group)
         while block > 1:
             group += ["poison"] * (len(group) % 2)

@@ -68,7 +68,8 @@ def array_like(a, name, dtype, *shape):
 
 def loaded(a, array, dtype, *indices):
     """Load a number from an array of that dtype: a mask as a condition, others converted to the program's dtype."""
-    number, kind = a.load(array, *indices), a.wide(array.kind)
+    number = a.load(array, *indices)
+    kind = a.wide(array.kind)
     if array.kind == a.real:
         return number
     how = {"b": "zext" if a.real == "i64" else "uitofp", "i": "sitofp"}.get(dtype.kind)
@@ -79,13 +80,15 @@ def loaded(a, array, dtype, *indices):
 
 def stored(a, value, array, *indices):
     """Store a number, or a condition as a mask, in an array of any dtype. A float is rounded, or truncated to int64."""
-    real, kind = a.real, a.kind
+    real = a.real
+    kind = a.kind
     if array.kind != real:
         how = {"i8": f"zext {a.wide('i1')}", "i64": f"fptosi {kind}"}.get(array.kind, f"fptrunc {kind}")
         a.real, a.kind = array.kind, a.wide(array.kind)
         value = Value(a, a.write(f"{how} {value.register} to {a.kind}"))
     a.store(value, array, *indices)
-    a.real, a.kind = real, kind
+    a.real = real
+    a.kind = kind
 
 
 def _bits(instruction):
@@ -104,13 +107,17 @@ class Word:
     __array_ufunc__ = None  # so that np.uint64(2) * word is a Word
 
     def __init__(self, a, register):
-        self.a, self.register = a, register
+        self.a = a
+        self.register = register
 
     def number(self):
         """Convert it to a Value to compute with. It must be below 2⁶³."""
         return Value(self.a, self.a.write(f"sitofp {self.a.wide('i64')} {self.register} to {self.a.kind}"))
 
-    __add__, __rshift__, __lshift__ = _bits("add"), _bits("lshr"), _bits("shl")
+    __add__ = _bits("add")
+    __rshift__ = _bits("lshr")
+    __lshift__ = _bits("shl")
     __mul__ = __rmul__ = _bits("mul")
     __xor__ = __rxor__ = _bits("xor")
-    __and__, __or__ = _bits("and"), _bits("or")
+    __and__ = _bits("and")
+    __or__ = _bits("or")

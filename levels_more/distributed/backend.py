@@ -18,7 +18,8 @@ LARGE = 2**16  # bytes; a tensor of this size or more has its own message
 class Rows:
     """A checksum, `sum`, of the data that this process has used, for comparing ranks. `arrays` are in it already."""
 
-    sum, arrays = 0, []
+    sum = 0
+    arrays = []
 
     @classmethod
     def note(cls, *arrays):
@@ -40,7 +41,8 @@ def stages_of(graph):
 
     Each node is in the latest possible stage. So more collectives are in one stage, and there are fewer messages.
     """
-    sent, first = {x: x.op in COLLECTIVES for x in graph.nodes}, {}
+    sent = {x: x.op in COLLECTIVES for x in graph.nodes}
+    first = {}
     for node in graph.nodes:
         first[node] = max((first[x] + sent[x] for x in node.inputs), default=0)
     last = max(first[x] + sent[x] for x in graph.nodes)
@@ -79,12 +81,14 @@ class Bucket:
     """One message: tensors of one dtype, side by side in an array [rows, all their numbers of a row]."""
 
     def __init__(self, nodes, slots):
-        self.op, self.attrs = nodes[0].op, nodes[0].attrs
+        self.op = nodes[0].op
+        self.attrs = nodes[0].attrs
         sources = [node.inputs[0] for node in nodes]
         rows = sources[0].spec.shape[0] if self.op == "all_gather" else 1
         widths = [x.spec.nbytes // (rows * x.spec.dtype.itemsize) for x in sources]
         ends = [0, *itertools.accumulate(widths)]
-        device, dtype = sources[0].spec.device, sources[0].spec.dtype
+        device = sources[0].spec.device
+        dtype = sources[0].spec.dtype
         self.all = Tensor(device.spec((rows, ends[-1]), dtype))
         self.plan = planned(self.op, [self.all], self.attrs)
         places = list(zip(ends, ends[1:], strict=False))
@@ -115,8 +119,11 @@ class SingleMessage:
     def __init__(self, nodes, slots):
         (node,) = nodes
         (x,) = node.inputs
-        self.op, self.attrs, self.spec = node.op, node.attrs, node.spec
-        self.plan, self.slots = planned(node.op, [x.spec], node.attrs), (slots[x], slots[node])
+        self.op = node.op
+        self.attrs = node.attrs
+        self.spec = node.spec
+        self.plan = planned(node.op, [x.spec], node.attrs)
+        self.slots = (slots[x], slots[node])
 
     def __repr__(self):
         return f"{self.op} of {self.spec}"
@@ -150,7 +157,8 @@ class StagedProgram(Replay):
         if not any(node.op in COLLECTIVES for node in graph.nodes):
             raise NoProgram("it has no collective")
         super().__init__(graph)
-        stage, sent = stages_of(graph), [x for x in graph.ops if x.op in COLLECTIVES]
+        stage = stages_of(graph)
+        sent = [x for x in graph.ops if x.op in COLLECTIVES]
         own = {x: rows for x in graph.ops if (rows := argument_rows(x))}  # views of arguments: nothing is computed
         passed = {*own, *sent, *(x.inputs[0] for x in sent)}
         passed |= {x for node in graph.ops for x in node.inputs if stage[x] < stage[node] and x.inputs}
@@ -165,7 +173,8 @@ class StagedProgram(Replay):
             here = [x for x in graph.ops if stage[x] == number and x not in own]
             made = [x for x in here if x.op not in COLLECTIVES]
             outs, updates = (graph.outputs, graph.updates) if number == last else ([x for x in made if x in passed], {})
-            program, slots = self.program(made, outs, updates), [self.slots.get(x) for x in outs]
+            program = self.program(made, outs, updates)
+            slots = [self.slots.get(x) for x in outs]
             self.parts.append((program, slots, messages_of([x for x in here if x in sent], self.slots)))
 
     def program(self, made, outs, updates):
@@ -180,7 +189,8 @@ class StagedProgram(Replay):
         for x in made:
             inputs = [found(y) for y in x.inputs]
             new[x] = Node(x.op, inputs, x.attrs, x.spec)
-        outs, updates = [found(x) for x in outs], {v: found(x) for v, x in updates.items()}
+        outs = [found(x) for x in outs]
+        updates = {v: found(x) for v, x in updates.items()}
         return _program_of(dce(Graph([*new.values()], outs, updates)))
 
     def step(self, given):

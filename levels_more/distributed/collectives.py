@@ -71,7 +71,9 @@ def _end_all(report, kind, error, traceback):
 class _Wait:
     """`since`: when this process began to wait for the others, or None; `op`: in which op; `limit`: seconds allowed."""
 
-    since, op, limit = None, "", 300.0
+    since = None
+    op = ""
+    limit = 300.0
 
 
 def time_limit(seconds):

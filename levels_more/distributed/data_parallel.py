@@ -25,7 +25,8 @@ def _own_rows(graph, batch):
 @contextlib.contextmanager
 def _going(change):
     """Inside this `with` block, `change` (None: nothing) is applied to each graph of a step when it is traced."""
-    before, GRAPH_TRANSFORM.change = GRAPH_TRANSFORM.change, change
+    before = GRAPH_TRANSFORM.change
+    GRAPH_TRANSFORM.change = change
     try:
         yield
     finally:
@@ -63,7 +64,9 @@ def _state(model):
 
 def run_on_rank_0(act, op="a callback"):
     """Call act() on rank 0 only, and return its result on all ranks. Its error is raised on all of them."""
-    comm, given, error = world().comm, None, None
+    comm = world().comm
+    given = None
+    error = None
     if comm is None or _Now.alone:
         return act()
     if comm.rank == 0:
@@ -87,7 +90,8 @@ class First(Callback):
 
     def __init__(self, model, callbacks):
         attach(callbacks, model, None)  # their `params` are set when the training begins
-        self.pressed, self.error = [], None
+        self.pressed = []
+        self.error = None
         self.model, self.listeners = model, CallbackList(model, callbacks, 0)
         heard = [callback for callback in callbacks if callback.on_train_batch_end]
         self.needed, each = run_on_rank_0(lambda: (bool(callbacks), bool(heard)), "fit")  # other ranks may have none
@@ -119,9 +123,11 @@ class First(Callback):
     def on_train_begin(self, logs):
         for callback in self.listeners.callbacks:
             callback.params = self.params
-        watch, self.error = self.model.training.watch, sys.exc_info()[1]
+        watch = self.model.training.watch
+        self.error = sys.exc_info()[1]
         if world().size > 1:
-            self.pressed, watch.pressed = watch.pressed, []
+            self.pressed = watch.pressed
+            watch.pressed = []
         self.tell(self.listeners.on_train_begin, logs)
 
     def on_epoch_begin(self, epoch, logs):

@@ -19,7 +19,8 @@ def mpiexec():
 
 def launched(ranks, *command):
     """Run `python *command` in that many ranks and wait. Returns the exit status; if it is not 0, prints what to do."""
-    process, status = subprocess.Popen([mpiexec(), "-n", str(ranks), sys.executable, *command]), None
+    process = subprocess.Popen([mpiexec(), "-n", str(ranks), sys.executable, *command])
+    status = None
     while status is None:
         with contextlib.suppress(KeyboardInterrupt):  # mpiexec gets Ctrl-C, too, and ends the ranks
             status = process.wait()

@@ -95,7 +95,8 @@ class Partitioner:
     """The new graph while it is built. `replicas`, `shards`: node -> the new node with all its rows, or this rank's."""
 
     def __init__(self, batch, world):
-        self.ends, self.world = shares(batch, world.size), world
+        self.ends = shares(batch, world.size)
+        self.world = world
         self.first, self.last = self.ends[world.rank : world.rank + 2]
         self.counts = tuple(b - a for a, b in zip(self.ends, self.ends[1:], strict=False))
         self.nodes, self.replicas, self.shards, self.split = [], {}, {}, set()
@@ -169,7 +170,8 @@ def spread(graph, batch, world):
     """
     if world.size == 1 or not batch or batch < world.size:
         return graph
-    graph, partitioner = dce(graph), Partitioner(batch, world)
+    graph = dce(graph)
+    partitioner = Partitioner(batch, world)
     for node in graph.nodes:
         partitioner.enter(node)
     updates = {variable: partitioner.replica_of(node) for variable, node in graph.updates.items()}

@@ -64,9 +64,11 @@ def _facts(device):
 def chase_program(steps):
     """The program that follows row numbers chain[n] from start[1] for `steps` loads; it stores the last in out[1]."""
     a = Assembler("chase", "f8")
-    chain, start = a.array("chain", "n", rows_of="n"), a.array("start", 1, rows_of="n")
+    chain = a.array("chain", "n", rows_of="n")
+    start = a.array("start", 1, rows_of="n")
     out = a.array("out", 1)
-    slot, first = a.slot("i64"), a.load(start, 0)
+    slot = a.slot("i64")
+    first = a.load(start, 0)
     a.emit(f"store i64 {first.register}, ptr {slot}")
     with a.loop(steps):
         here = Index(a, a.write(f"load i64, ptr {slot}"), "n")
@@ -77,11 +79,14 @@ def chase_program(steps):
 
 def measure_latency(device, nbytes, steps=2**15):
     """Seconds per load when each load waits for the one before, at random places in `nbytes` of a CPU's memory."""
-    draw, stride = np.random.default_rng(0), _LINE // 8
+    draw = np.random.default_rng(0)
+    stride = _LINE // 8
     order = draw.permutation(nbytes // _LINE) * stride
     chain = np.zeros(nbytes // 8, np.int64)
     chain[order] = np.roll(order, -1)
-    chain, out, program = device.put(chain), device.alloc((1,), "f8"), chase_program(steps)
+    chain = device.put(chain)
+    out = device.alloc((1,), "f8")
+    program = chase_program(steps)
     starts = [device.put(order[i : i + 1]) for i in draw.integers(0, len(order), 7)]  # a new path each time
     walks = iter([program.bind(chain=chain, start=start, out=out) for start in starts])
     return seconds(lambda: next(walks)()) / steps
@@ -91,7 +96,8 @@ def measure_latency(device, nbytes, steps=2**15):
 def read_program(sums=8):
     """The program that adds up x[blocks, sums, lanes] in independent sums, as many times as out[passes] is long."""
     a = Assembler("read", "f4")
-    x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")
+    x = a.array("x", "blocks", sums, a.lanes)
+    out = a.array("out", "passes")
     totals = [a.sum() for _ in range(sums)]
     # the outermost loop has one iteration: it only provides the lane index
     with a.loop(a.lanes, a.lanes) as lane, a.loop("passes"), a.loop("blocks") as i:
@@ -103,7 +109,8 @@ def read_program(sums=8):
 
 def measure_reading(device, nbytes=2**28):
     """Bytes per second that one CPU core reads, from `nbytes` again and again (default: more than the caches hold)."""
-    program, passes = read_program(), max(1, 2**27 // nbytes)
+    program = read_program()
+    passes = max(1, 2**27 // nbytes)
     _, sums, lanes = program.arrays["x"].shape
     x = device.put(np.ones((nbytes // 4 // sums // lanes, sums, lanes), "f4"))
     return passes * x.spec.nbytes / seconds(program.bind(x=x, out=device.alloc((passes,), "f4")))

@@ -37,7 +37,8 @@ def placed_on(name):
     """Inside this `with` block, new tensors are placed on the named device. Raises LookupError for an unknown name."""
     if str(name) not in pool():
         raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
-    before, PLACE.device = PLACE.device, pool()[name]
+    before = PLACE.device
+    PLACE.device = pool()[name]
     try:
         yield
     finally:

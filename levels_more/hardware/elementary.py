@@ -11,7 +11,9 @@ _TURN = 15707963267948966192313216916397514420985846996875529104874722961539082 
 
 def _parts_of_turn(bits):
     """π/2 as a sum: five numbers of `bits` bits each, and the remainder."""
-    parts, rest, unit = [], _TURN, 10**70
+    parts = []
+    rest = _TURN
+    unit = 10**70
     for n in range(1, 6):
         scale = 2 ** (bits * n - 1)
         whole = rest * scale // unit
@@ -35,7 +37,8 @@ def _make_reduction(digits):
     all products but the last are exact (Cody and Waite, 1980).
     """
     bits = (digits + 1) // 2
-    parts, many = _parts_of_turn(bits), 2.0**bits
+    parts = _parts_of_turn(bits)
+    many = 2.0**bits
 
     def reduce(x):
         lots = rint(x * (0.63661977236758134308 / many)) * many
@@ -43,7 +46,8 @@ def _make_reduction(digits):
         for part in parts:
             high = high - lots * part
         ones = rint(high * 0.63661977236758134308)
-        high, low = x, 0.0 * x
+        high = x
+        low = 0.0 * x
         for part in parts:
             high, low = _less(high, low, lots * part)
             high, low = _less(high, low, ones * part)
@@ -55,7 +59,9 @@ def _make_reduction(digits):
 
 def _make_sin_cos(digits, sines, cosines):
     """(sin, cos) for a float format with `digits` binary digits, by Taylor series of the reduced angle."""
-    reduce, limit, nan = _make_reduction(digits), 2.0**digits, math.nan
+    reduce = _make_reduction(digits)
+    limit = 2.0**digits
+    nan = math.nan
 
     def sin_cos(x):
         r, rest, quarter = reduce(x)

@@ -11,7 +11,11 @@ import numpy as np
 
 from levels_more.hardware.targets import laid_out
 
-CODE, STACK, BACK, DATA = 0x100000, 0x7000000, 0x900000, 0x10000000  # their addresses in the emulated memory
+# their addresses in the emulated memory
+CODE = 0x100000
+STACK = 0x7000000
+BACK = 0x900000
+DATA = 0x10000000
 MEGABYTE = 1 << 20
 # Relocation types: how `linked` writes an address into an instruction
 # (https://github.com/ARM-software/abi-aa/blob/main/aaelf64/aaelf64.rst). {type: bits that the address is shifted right}
@@ -25,17 +29,20 @@ def linked(code):
     from elftools.elf.elffile import ELFFile
 
     file = ELFFile(io.BytesIO(code))
-    memory, places = bytearray(), {}
+    memory = bytearray()
+    places = {}
     for k, section in enumerate(file.iter_sections()):
         if section["sh_flags"] & 2 and section["sh_size"]:  # 2: it is loaded into memory (SHF_ALLOC)
             memory += bytes(-len(memory) % 64)
             places[k] = CODE + len(memory)
             memory += section.data()
-    symbols, text = file.get_section_by_name(".symtab"), places[file.get_section_index(".text")]
+    symbols = file.get_section_by_name(".symtab")
+    text = places[file.get_section_index(".text")]
     relocations = file.get_section_by_name(".rela.text")
     for each in relocations.iter_relocations() if relocations else ():
         symbol = symbols.get_symbol(each["r_info_sym"])
-        kind, at = each["r_info_type"], text + each["r_offset"]
+        kind = each["r_info_type"]
+        at = text + each["r_offset"]
         value = places[symbol["st_shndx"]] + symbol["st_value"] + each["r_addend"]
         (word,) = struct.unpack_from("<I", memory, at - CODE)
         if kind == PAGE:

@@ -80,14 +80,13 @@ def text_of(program):
 
 # WebAssembly. LLVM's object file is already a module, but it has no exports, so nothing in it can be called.
 
-TYPES, IMPORTS, FUNCTIONS, EXPORTS, CODE, DATA = (
-    1,
-    2,
-    3,
-    7,
-    10,
-    11,
-)  # section ids, see https://webassembly.github.io/spec/core/binary/modules.html
+# section ids, see https://webassembly.github.io/spec/core/binary/modules.html
+TYPES = 1
+IMPORTS = 2
+FUNCTIONS = 3
+EXPORTS = 7
+CODE = 10
+DATA = 11
 MEMORY = b"\x03env\x0f__linear_memory\x02"  # the only import of a program
 
 
@@ -105,7 +104,8 @@ def read_leb(code, at):
     """(the LEB128 number that begins at `at`, the position after it)"""
     number = shift = 0
     while True:
-        byte, at = code[at], at + 1
+        byte = code[at]
+        at = at + 1
         number |= (byte & 127) << shift
         shift += 7
         if byte < 128:
@@ -114,7 +114,9 @@ def read_leb(code, at):
 
 def sections(code):
     """The sections of a module: [(kind, content)]."""
-    found, at = [], 8  # after the magic number and the version
+    # after the magic number and the version
+    found = []
+    at = 8
     while at < len(code):
         kind = code[at]
         size, at = read_leb(code, at + 1)

@@ -18,10 +18,13 @@ def systolic(x, w):
     In cycle r + i + j, cell (i, j) adds w[i, j] · x[r, i] to the sum of row r, which moves down. So each sum is added
     up in the order of i, and leaves the array at the bottom.
     """
-    (m, k), n = x.shape, w.shape[1]
+    m, k = x.shape
+    n = w.shape[1]
     last = m + k + n - 3  # the number of the last cycle, counted from 0
-    (r, i), (row, j) = np.ogrid[:m, :k], np.ogrid[:m, :n]
-    entering, sums = np.zeros((k, last + n), np.float32), np.zeros((last + k, n), np.float32)
+    r, i = np.ogrid[:m, :k]
+    row, j = np.ogrid[:m, :n]
+    entering = np.zeros((k, last + n), np.float32)
+    sums = np.zeros((last + k, n), np.float32)
     entering[i, last - r - i] = x  # skewed: each row of the array gets its numbers a cycle after the row above
     for place in range(last, -1, -1):
         sums[place : place + k] += w * entering[:, place : place + n]
@@ -59,10 +62,15 @@ class _Chip:
     """The chip while a program runs: arrays by name, a waiting tile of weights, sums by column; when each is ready."""
 
     def __init__(self, given):
-        self.given, self.made, self.written = given, {}, {}
-        self.waiting, self.sums = None, {}
+        self.given = given
+        self.made = {}
+        self.written = {}
+        self.waiting = None
+        self.sums = {}
         self.free, self.ready = Counter(), Counter()  # the cycle from which a unit is free, an array is ready
-        self.busy, self.drained = 0, 0  # of the systolic array: cycles in use so far, and when it is empty
+        # of the systolic array: cycles in use so far, and when it is empty
+        self.busy = 0
+        self.drained = 0
         self.products = 0  # multiplications of its cells so far
 
     def array(self, name):
@@ -121,7 +129,8 @@ class Multiply(NamedTuple):
         _, start, entered = chip.reserve("array", len(x), ready, chip.ready[self.x])
         done = entered + 2 * SIDE - 2  # the rows of the next Multiply can enter before that
         chip.sums[column] = sums + product, filled, done
-        chip.waiting, chip.free["weights"] = None, start
+        chip.waiting = None
+        chip.free["weights"] = start
         chip.busy += done - max(start, chip.drained)
         chip.drained = done
         chip.products += len(x) * tile.size
@@ -178,7 +187,8 @@ class Write(NamedTuple):
 
 def dense_program(inputs, units, function="identity", x="x", w="w", b=None, y="y"):
     """The instructions for y = function(x @ w + b), with w[inputs, units] in tiles, for any number of rows."""
-    program, sizes = [], {"inputs": inputs, "units": units}
+    program = []
+    sizes = {"inputs": inputs, "units": units}
     for name, value in sizes.items():
         whole = isinstance(value, int | np.integer) and value is not True and 0 < value < 2**31
         expect(whole, f"dense_program: {name}", value, "a whole number from 1 to 2³¹ - 1")
@@ -203,7 +213,8 @@ def run_program(name, program, arrays):
             raise TypeError(
                 f"{name}: {key} is {found}; expected float32[rows, columns], not empty; try .astype('float32')"
             )
-    chip, timeline = _Chip(arrays), []
+    chip = _Chip(arrays)
+    timeline = []
     several(f"{name}: the program", program, "a list of instructions")
     for number, instruction in enumerate(program):
         where = f"{name}, instruction {number}, {instruction}"
@@ -223,13 +234,18 @@ class Tpu(Device):
     `cycles` counts those of all its programs. `timeline` lists the instructions of the last one, as `run_program` does.
     """
 
-    size, clock = SIDE, 700e6  # cells in a row and in a column; cycles per second
+    # cells in a row and in a column; cycles per second
+    size = SIDE
+    clock = 700e6
     published = {"peak": 2 * SIDE * SIDE * clock, "bandwidth": 350e9}  # half a chip's 46 Tflop/s and 700 GB/s
     dtypes = tuple(map(np.dtype, ("float32", "int64", "bool")))
 
     def __init__(self, name):
         super().__init__(name, memory=8 * 2**30, simulated=True)
-        self.cycles, self.busy, self.products, self.timeline = 0, 0, 0, []
+        self.cycles = 0
+        self.busy = 0
+        self.products = 0
+        self.timeline = []
 
     def spec(self, shape, dtype):
         """The Spec of a buffer on this device. Raises TypeError for a dtype that it does not have."""
@@ -258,7 +274,8 @@ class Tpu(Device):
         """Run instructions on float32 arrays [rows, columns]; count cycles. Returns what they wrote, {name: array}."""
         chip, self.timeline = run_program(self.name, program, arrays)
         self.cycles += max((end for _, _, end, _ in self.timeline), default=0)
-        self.busy, self.products = self.busy + chip.busy, self.products + chip.products
+        self.busy = self.busy + chip.busy
+        self.products = self.products + chip.products
         return chip.written
 
     def matmul(self, x, w):

@@ -37,10 +37,12 @@ class Monitor(Callback):
         size = min_delta if real(min_delta) is None else abs(real(min_delta))
         self.monitor, self.min_delta = monitor, positive(f"{type(self).__name__}: min_delta", size, zero=True)
         rising, falling = (any(word in monitor for word in words) for words in (RISING, FALLING))
-        self.rising, self.told = mode == "max" or mode == "auto" and rising, mode != "auto" or rising != falling
+        self.rising = mode == "max" or mode == "auto" and rising
+        self.told = mode != "auto" or rising != falling
 
     def on_train_begin(self):
-        self.best, self.wait = -math.inf if self.rising else math.inf, 0
+        self.best = -math.inf if self.rising else math.inf
+        self.wait = 0
 
     def better(self, logs):
         """Whether this epoch's number is better than the best by more than `min_delta`. If so, it becomes the best."""
@@ -52,7 +54,8 @@ class Monitor(Callback):
             cure = "give mode='max' or mode='min'"
             raise ValueError(f"{type(self).__name__}: is more of {self.monitor!r} better, or less? {cure}")
         self.value = float(logs[self.monitor])
-        best, least = self.best, self.min_delta
+        best = self.best
+        least = self.min_delta
         better = self.value - least > best if self.rising else self.value + least < best
         self.best, self.wait = (self.value, 0) if better else (best, self.wait + 1)
         return better
@@ -83,7 +86,8 @@ class EarlyStopping(Monitor):
         if self.better(logs):
             self.best_epoch, self.best_weights = epoch, self.model.get_weights()
         elif self.wait >= self.patience:
-            self.model.stop_training, self.stopped_epoch = True, epoch
+            self.model.stop_training = True
+            self.stopped_epoch = epoch
             if self.verbose:
                 best = "never finite" if self.best_epoch is None else f"best in epoch {self.best_epoch + 1}"
                 print(f"epoch {epoch + 1}: stopped, for {self.monitor} was {best}")
@@ -139,10 +143,12 @@ class ReduceLROnPlateau(Monitor):
         self.min_lr = positive("ReduceLROnPlateau: min_lr", min_lr, zero=True)
 
     def on_epoch_end(self, epoch, logs):
-        optimizer, better = self.model.training.optimizer, self.better(logs)
+        optimizer = self.model.training.optimizer
+        better = self.better(logs)
         rate = logs["learning_rate"] = float(optimizer.learning_rate)
         if not better and self.wait >= self.patience and rate > self.min_lr:
-            optimizer.learning_rate, self.wait = max(rate * self.factor, self.min_lr), 0
+            optimizer.learning_rate = max(rate * self.factor, self.min_lr)
+            self.wait = 0
             if self.verbose:
                 print(f"epoch {epoch + 1}: the learning rate is {float(optimizer.learning_rate):.6g}")
 
@@ -202,7 +208,8 @@ class CSVLogger(Callback):
 
     def on_train_begin(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.file, self.rows = self.path.open("a", newline="", encoding="utf-8"), None
+        self.file = self.path.open("a", newline="", encoding="utf-8")
+        self.rows = None
 
     def on_epoch_end(self, epoch, logs):
         logs = {"epoch": epoch, **logs}
@@ -224,7 +231,8 @@ def graph_of(model):
 
     graph = dce(trace(lambda *x: model(unwrap_single(x)), model.input_specs)[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
-    names, drawn = {}, GraphDef()
+    names = {}
+    drawn = GraphDef()
     for number, node in enumerate(graph.nodes):
         nearest = max(node.inputs, key=lambda x: x.op == "variable", default=None)
         scope = names[nearest].rpartition("/")[0] if nearest else ""

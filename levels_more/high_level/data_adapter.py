@@ -104,7 +104,8 @@ def takes_whole(model):
 def targets_of(model, y, x):
     """One array, or a list of them, as tensors: of the dtype of tensors x, or int64 if a loss takes class numbers."""
     y = model.ordered(y) if isinstance(y, dict) else y
-    arrays, losses = arrays_of(y, "y"), model.training.losses
+    arrays = arrays_of(y, "y")
+    losses = model.training.losses
     dtype = float_of(x) or dtype_for(model, None)
     kinds = [getattr(loss, "classes", False) for loss in losses * len(arrays)] + [False] * len(arrays)
     return [as_rows(whole_of(a) if kind else a, dtype, kind) for a, kind in zip(arrays, kinds, strict=False)]
@@ -179,7 +180,8 @@ def y_as(loss, y, predicted):
 def checked(model, rows, layout):
     """These tensors, after a check. Raises ValueError for numbers that are not finite, and if the targets, or the
     predictions for the first rows, do not fit the loss."""
-    x, y = rows[: layout.inputs], rows[layout.inputs : layout.inputs + layout.targets]
+    x = rows[: layout.inputs]
+    y = rows[layout.inputs : layout.inputs + layout.targets]
     for name, arrays in (("x", x), ("y", y)):
         for array in arrays:
             check_finite(name, array.numpy())
@@ -194,7 +196,9 @@ def checked(model, rows, layout):
 
 def answers(model, batches):
     """The model's outputs for each pair (tensors, their BatchLayout), by a program that is cached in the model."""
-    kept, program, before = vars(model).get("predictor"), None, None
+    kept = vars(model).get("predictor")
+    program = None
+    before = None
     for rows, layout in batches:
         if program is None or layout != before:
             form = layout.names, layout.column_layers, layout.inputs
@@ -205,7 +209,9 @@ def answers(model, batches):
 
                 kept = model.predictor = CachedFunction(model, predict, frozenset(["chosen"]))
                 kept.layout = form
-            program, before = kept.current(), layout  # checks for changes, not for each batch
+            # checks for changes, not for each batch
+            program = kept.current()
+            before = layout
         yield program(*rows)
 
 

@@ -32,7 +32,8 @@ class Validation(Callback):
     """The first callback of a training with validation data: adds its loss and metrics to the logs, {"val_loss": …}."""
 
     def __init__(self, model, data):
-        self.step, self.data = function(model.test_step), data
+        self.step = function(model.test_step)
+        self.data = data
 
     def on_epoch_end(self, epoch, logs):
         found = self.model.training.one_pass(self.step, self.data)
@@ -43,7 +44,9 @@ class CallbackList(Callback):
     """Passes events on to callbacks. Epochs count from `first` on, and `logs` go to methods that take them."""
 
     def __init__(self, model, callbacks, first):
-        self.model, self.callbacks, self.first = model, callbacks, first
+        self.model = model
+        self.callbacks = callbacks
+        self.first = first
 
     def tell(self, event, *given, logs):
         """Call the method `event` of each callback, with logs {name: number} if it takes them."""
@@ -68,8 +71,11 @@ class ProgressMonitor(Callback):
     """The last callback of a training: moves the bar, calls callbacks for each step, and checks for Ctrl-C."""
 
     def __init__(self, pressed, bar, callbacks, ahead):
-        self.pressed, self.bar, self.callbacks = pressed, bar, callbacks
-        self.ahead, self.step = ahead, 0
+        self.pressed = pressed
+        self.bar = bar
+        self.callbacks = callbacks
+        self.ahead = ahead
+        self.step = 0
         names = BEGIN, "on_train_batch_end"
         self.every_step = any(getattr(callback, name, None) for callback in callbacks for name in names)
 
@@ -168,7 +174,8 @@ def rows_to_fit(model, x, y, sample_weight, class_weight, share, batch_size):
     rows, layout = rows_for(model, x, y, sample_weight, class_weight)
     if not share:
         return rows, layout, None
-    form, (rows, held) = layout, parted(rows, share)
+    form = layout
+    rows, held = parted(rows, share)
     if class_weight is not None:  # as in Keras, validation does not use it
         own, form = rows_for(model, x, y, sample_weight)
         held = parted(own, share)[1]
@@ -214,7 +221,8 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
     may run before the loop begins them, else None. Ctrl-C raises KeyboardInterrupt at the end of a piece: the model has
     the weights of the last whole step. Raises TypeError for anything but callbacks.
     """
-    callbacks, training = [] if callbacks is None else as_list(callbacks), model.training
+    callbacks = [] if callbacks is None else as_list(callbacks)
+    training = model.training
     held = [] if validation is None else [Validation(model, validation)]
     lines = verbose == 2 or (verbose == 1 and not shows_bars())
     with hold_interrupts() as pressed, progress(data, epochs) if verbose and not lines else nullcontext() as bar:

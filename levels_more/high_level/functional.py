@@ -60,7 +60,8 @@ class Input(Placeholder):
     """A placeholder for rows of that shape. With a name, its rows may be given in a dict, {name: rows}."""
 
     def __init__(self, shape, dtype="float32", name=None):
-        self.spec, self.layer = spec_of(shape, dtype), None
+        self.spec = spec_of(shape, dtype)
+        self.layer = None
         self.name = None if name is None else word("Input: name", name)
 
 

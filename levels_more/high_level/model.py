@@ -31,7 +31,8 @@ class Model(high_level.Model, Layer):
         for place in inputs + outputs:
             expect(isinstance(place, Placeholder), "Model", place, "an Input, or what a layer gives for one")
         expect(inputs and outputs, "Model", (inputs, outputs), "one input and one output, or more")
-        self.inputs, self.outputs = inputs, outputs
+        self.inputs = inputs
+        self.outputs = outputs
         self.input_specs = [x.spec for x in inputs]
         self.steps = in_order(outputs, inputs)
         self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
@@ -80,7 +81,8 @@ class Model(high_level.Model, Layer):
         """
         loss, shares = (self.ordered(each) if isinstance(each, dict) else each for each in (loss, loss_weights))
         if shares is not None:
-            shares, outputs = [*several("compile: loss_weights", shares)], len(self.outputs) if self.steps else None
+            shares = [*several("compile: loss_weights", shares)]
+            outputs = len(self.outputs) if self.steps else None
             if len(shares) != (outputs or len(shares)):
                 raise ValueError(f"compile: {len(shares)} loss_weights for {outputs} outputs")
         self.chosen = Training(optimizer, loss, metrics, *[] if shares is None else [shares])

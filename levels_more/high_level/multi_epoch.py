@@ -31,7 +31,8 @@ class LookAhead:
 
     def __init__(self, rows, size, epochs):
         self.rows, self.size, self.epochs = rows, int(size), epochs
-        self.done, self.orders = deque(), []
+        self.done = deque()
+        self.orders = []
         self.single = not ACCELERATION.on  # whether epochs are run one by one
         whole, left = divmod(len(rows), self.size)  # full batches, and the rows of a shorter last one
         self.full = whole * self.size
@@ -53,7 +54,8 @@ class LookAhead:
         count = 1 if self.single or self.full < len(self.rows) else count
         while len(self.orders) < count:
             self.orders.append(self.rows.make())
-        orders, begun = np.concatenate(self.orders[:count]) if count > 1 else self.orders[0], time.perf_counter()
+        orders = np.concatenate(self.orders[:count]) if count > 1 else self.orders[0]
+        begun = time.perf_counter()
         updated = {v for made, _ in program.programs.values() for v in made.graph.updates} if count > 1 else ()
         before = {v: v.newest() for v in updated}
         parts = [orders[: count * self.full].reshape(-1, self.size), orders[None, count * self.full :]]
@@ -70,7 +72,8 @@ class LookAhead:
 
     def over(self, program, batches):
         """The losses of steps on these batches [steps, batch]: `function.over`, without its checks of row numbers."""
-        arrays, batches = self.rows.arrays, np.ascontiguousarray(batches, np.int64)
+        arrays = self.rows.arrays
+        batches = np.ascontiguousarray(batches, np.int64)
         signature = tuple([x.device.spec((batches.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in arrays])
         made, _ = program.program(signature, signature, True)
         return made.over(arrays, batches)[0].numpy()

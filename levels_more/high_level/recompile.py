@@ -121,8 +121,14 @@ def places_of(value, unread=frozenset()):
 
     Attributes named in `unread` are left out if there is only code of levels: a user's code may read them.
     """
-    found, parts, dicts, members, waiting, met = [], [], [], [], [value], {}
-    first, ignored = value, IGNORED_ATTRIBUTES | unread
+    found = []
+    parts = []
+    dicts = []
+    members = []
+    waiting = [value]
+    met = {}
+    first = value
+    ignored = IGNORED_ATTRIBUTES | unread
     while waiting:
         value = waiting.pop()
         if id(value) not in met:

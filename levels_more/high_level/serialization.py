@@ -93,7 +93,8 @@ def written_part(part, seen):
 
 def reader(own):
     """An `object_hook` for `json.loads` that makes the parts again. `own`: the user's classes and functions by name."""
-    classes, parts = CLASSES | {name: kind for name, kind in own.items() if isinstance(kind, type)}, {}
+    classes = CLASSES | {name: kind for name, kind in own.items() if isinstance(kind, type)}
+    parts = {}
 
     def find(what, table, name):
         if name not in table:

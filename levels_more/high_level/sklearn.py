@@ -50,14 +50,19 @@ class Estimator(BaseEstimator):
         n_iter_no_change=10,
         random_state=None,
     ):
-        self.hidden_units, self.random_state = hidden_units, random_state
-        self.learning_rate, self.epochs, self.batch_size = learning_rate, epochs, batch_size
-        self.early_stopping, self.validation_fraction = early_stopping, validation_fraction
+        self.hidden_units = hidden_units
+        self.random_state = random_state
+        self.learning_rate = learning_rate
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
 
     def net(self, start="zeros"):
         """A new model: hidden layers with relu, then one linear unit, or one for each class if there are over two."""
-        units, classes = several("hidden_units", self.hidden_units), len(getattr(self, "classes_", ()))
+        units = several("hidden_units", self.hidden_units)
+        classes = len(getattr(self, "classes_", ()))
         layers = [Dense(size, "relu", kernel_initializer=start) for size in units]
         net = Sequential([*layers, Dense(classes if classes > 2 else 1, kernel_initializer=start)])
         net.build((None, self.n_features_in_), "float64")
@@ -75,7 +80,8 @@ class Estimator(BaseEstimator):
         if flag("early_stopping", self.early_stopping):
             kinds = y if is_classifier(self) else None  # the same share of each class in both parts
             parts = train_test_split(*rows, test_size=self.validation_fraction, random_state=seed, stratify=kinds)
-            rows, aside = parts[::2], parts[1::2]
+            rows = parts[::2]
+            aside = parts[1::2]
         patience = at_least(1, "n_iter_no_change", self.n_iter_no_change)
         stop = EarlyStopping("val_loss" if aside else "loss", TOLERANCE, patience, "min", bool(aside))
         self.model_.compile(Adam(self.learning_rate), loss)
@@ -163,7 +169,8 @@ class DNNRegressor(RegressorMixin, Estimator):
         """
         expect_rows(X, y, sample_weight)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        weights, y = self.weights(X, sample_weight), y.astype(np.float64)
+        weights = self.weights(X, sample_weight)
+        y = y.astype(np.float64)
         mean = np.average(y, weights=weights[0] if weights else None)
         deviation = np.sqrt(np.average((y - mean) ** 2, weights=weights[0] if weights else None)) or 1.0
         self.train("mse", X, (y - mean) / deviation, weights)

@@ -35,7 +35,9 @@ def made(what, table, name):
     found = known(what, table, name)
     found = found() if isinstance(name, (str, type)) else found
     if what == "metric" and isinstance(name, str):
-        found.by_name, found.name = True, name  # in the history it has the name given to `compile`
+        # in the history it has the name given to `compile`
+        found.by_name = True
+        found.name = name
     return found
 
 
@@ -87,7 +89,9 @@ class Training(loops.Training):
         self.programs = {}  # (step, BatchLayout) -> its CachedFunction
         self.row_weights = []  # the weights of the rows of the batch that is traced now
         self.rows_weighed = False  # whether a loss has read them
-        self.steps_per_call, self.watch = 1, None  # steps in a call, see `pieces`; the listener while `fit` runs
+        # steps in a call, see `pieces`; the listener while `fit` runs
+        self.steps_per_call = 1
+        self.watch = None
 
     def __getstate__(self):
         """The state of a copy: all but the programs, which use this model's variables, and the listener of `fit`."""
@@ -102,7 +106,8 @@ class Training(loops.Training):
 
     def matched(self, y, predicted):
         """Targets, predictions and row weights (or None) for all outputs. Raises ValueError if their numbers differ."""
-        y, predicted = as_list(y), as_list(predicted)
+        y = as_list(y)
+        predicted = as_list(predicted)
         losses = self.losses_of(predicted)
         if not len(losses) == len(y) == len(predicted):
             raise ValueError(f"{len(predicted)} outputs, with {len(y)} targets and {len(losses)} losses")
@@ -141,7 +146,8 @@ class Training(loops.Training):
                 raise ValueError(f"{step.__qualname__} does not heed the weights of rows; {cure}")
             return result
         finally:
-            self.row_weights, self.rows_weighed = [], False
+            self.row_weights = []
+            self.rows_weighed = False
 
     def step_program(self, step, layout, look=True):
         """step(x, y) as a `CachedFunction` of the arrays of a batch, made once for each step and layout.
@@ -205,7 +211,9 @@ class Training(loops.Training):
 
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
-        losses, sizes, watch = [], [], self.watch
+        losses = []
+        sizes = []
+        watch = self.watch
         step = step.__wrapped__  # the plain method: `step_program` compiles and caches it
         for metric in self.metrics:
             metric.reset_state()
@@ -226,6 +234,7 @@ class Training(loops.Training):
         if history is not None:
             self.check_steps()
         if len(losses) > 1:  # one sum, so that the result does not depend on the length of the calls
-            losses, sizes = [np.concatenate(losses)], [[*chain(*sizes)]]
+            losses = [np.concatenate(losses)]
+            sizes = [[*chain(*sizes)]]
         loss = epoch_loss(losses[0], sizes[0])
         return dict(zip(self.names, [loss, *(float(metric.result()) for metric in self.metrics)], strict=True))

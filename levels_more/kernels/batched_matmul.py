@@ -54,7 +54,8 @@ def products_of(op, x, w, transpose_x=False, transpose_w=False):
     if len(x) > 2 and len(w) > 2 and x[:-2] != w[:-2]:
         raise ValueError(f"{op}: x is {x} and w is {w}: the axes {x[:-2]} and {w[:-2]} differ; use broadcast_to")
     front = max(x[:-2], w[:-2], key=len)
-    count, shape = math.prod(front), (*front, m, n)
+    count = math.prod(front)
+    shape = (*front, m, n)
     if len(w) == 2 and not turned_x:
         return Products(shape, 1, count * m, k, n, False, False)
     return Products(shape, count, m, k, n, len(x) > 2, len(w) > 2)

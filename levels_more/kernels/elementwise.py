@@ -31,7 +31,8 @@ def tanh(x):
     """
     size = select(x > 0.0, x, -x)
     e = exp(-2.0 * size)
-    far, near = (1.0 - e) / (1.0 + e), small_tanh(x)
+    far = (1.0 - e) / (1.0 + e)
+    near = small_tanh(x)
     return select(size < 0.5, near, select(x > 0.0, far, -far))
 
 
@@ -74,7 +75,8 @@ scalar("probabilities_crossentropy")(
     lambda y, p: -(y * maximum(log(p), -100.0) + (1.0 - y) * maximum(log(1.0 - p), -100.0))
 )
 scalar("probabilities_slope")(lambda y, p: (p - y) / maximum(p * (1.0 - p), 1e-12))  # its derivative d/dp
-STANDS[sin], STANDS[cos] = SIN.get, COS.get
+STANDS[sin] = SIN.get
+STANDS[cos] = COS.get
 scalar("sin")(lambda x: sin(x))
 scalar("cos")(lambda x: cos(x))
 
@@ -88,7 +90,10 @@ def erf(x):
 
     DLMF 7.6.2 and 7.9.1, https://dlmf.nist.gov/7. In float64 the error is at most 8 units in the last place.
     """
-    size, z, near, tail = select(x > 0.0, x, -x), x * x, 1.0, 0.0
+    size = select(x > 0.0, x, -x)
+    z = x * x
+    near = 1.0
+    tail = 0.0
     e = 1.1283791670955126 * exp(-z)  # 2/√π·exp(-x²)
     for c in _NEAR:
         near = 1.0 + c * z * near

@@ -23,7 +23,8 @@ def reduce_block(combine, start):
 
     def by_block(out, x):
         part = cuda.shared.array(BLOCK_THREADS, number)
-        t, i = cuda.threadIdx.x, cuda.blockIdx.x
+        t = cuda.threadIdx.x
+        i = cuda.blockIdx.x
         total = start
         for k in range(t, x.shape[1], cuda.blockDim.x):
             total = combine(total, x[i, k])
@@ -47,7 +48,8 @@ def reduce_thread(combine, start):
     def by_thread(out, x):
         n = cuda.grid(1)
         if n < out.size:
-            i, j = n // out.shape[1], n % out.shape[1]
+            i = n // out.shape[1]
+            j = n % out.shape[1]
             total = start
             for k in range(x.shape[1]):
                 total = combine(total, x[i, k, j])
@@ -76,8 +78,11 @@ def tiled(side, number, turned_x, turned_w):
     def matmul_tiled(out, x, w):
         xs = cuda.shared.array((side, side), number)
         ws = cuda.shared.array((side, side), number)
-        (j, i), column, row = cuda.grid(2), cuda.threadIdx.x, cuda.threadIdx.y
-        depth, total = x.shape[0] if turned_x else x.shape[1], number(0)
+        j, i = cuda.grid(2)
+        column = cuda.threadIdx.x
+        row = cuda.threadIdx.y
+        depth = x.shape[0] if turned_x else x.shape[1]
+        total = number(0)
         for k in range(0, depth, side):
             xs[row, column] = ws[row, column] = number(0)
             if i < out.shape[0] and k + column < depth:
@@ -99,7 +104,8 @@ def matmul_threads(out, x, w):
     """Compute out[i, j] = Σₖ x[i, k]·w[k, j] in thread i·n + j."""
     n = cuda.grid(1)
     if n < out.size:
-        i, j = n // out.shape[1], n % out.shape[1]
+        i = n // out.shape[1]
+        j = n % out.shape[1]
         total = 0.0
         for k in range(x.shape[1]):
             total += x[i, k] * w[k, j]
@@ -134,10 +140,13 @@ def mover(function, sizes, to, source):
     def move(out, x):
         n = cuda.grid(1)
         if n < count:
-            there, here = to_start, from_start
+            there = to_start
+            here = from_start
             for axis in range(len(sizes) - 1, -1, -1):
-                i, n = n % sizes[axis], n // sizes[axis]
-                there, here = there + i * to_strides[axis], here + i * from_strides[axis]
+                i = n % sizes[axis]
+                n = n // sizes[axis]
+                there = there + i * to_strides[axis]
+                here = here + i * from_strides[axis]
             out[there] = function(x[here])
 
     return move
@@ -152,10 +161,12 @@ def _view_of(view, base):
 def copy_by_threads(function, shape, inputs, pairs):
     """Return the program that copies from view to view on a GPU, with one launch for each pair of views."""
     dtype = inputs[0].dtype
-    arrays, launches = [np.empty(s, dtype) for s in (shape, *(x.shape for x in inputs))], []
+    arrays = [np.empty(s, dtype) for s in (shape, *(x.shape for x in inputs))]
+    launches = []
     zero = inputs[0].device.put(np.zeros(1, dtype))  # for views that belong to no input
     for to, source in pairs(*arrays):
-        to, source = np.atleast_1d(to), np.atleast_1d(source)
+        to = np.atleast_1d(to)
+        source = np.atleast_1d(source)
         base = next((k for k, array in enumerate(arrays) if k and np.may_share_memory(array, source)), 0)
         views = _view_of(to, arrays[0]), _view_of(source, arrays[base] if base else source)
         if to.size:
@@ -180,7 +191,8 @@ def gather_threads(out, x, rows):
     """out[i, j] = x[rows[i], j]"""
     n = cuda.grid(1)
     if n < out.size:
-        i, j = n // out.shape[1], n % out.shape[1]
+        i = n // out.shape[1]
+        j = n % out.shape[1]
         out[i, j] = x[rows[i], j]
 
 

@@ -52,9 +52,15 @@ ldexp, larger, smaller = map(llvm_function, ("ldexp", "maximum", "minimum"))
 
 def scaled_bits(dtype):
     """Return f(x, n) = x·2ⁿ in two steps, as in the core, that writes n into the exponent bits of the float format."""
-    real, whole, fraction, bias = np.float64, np.int64, 52, 1023
+    real = np.float64
+    whole = np.int64
+    fraction = 52
+    bias = 1023
     if dtype == np.float32:
-        real, whole, fraction, bias = np.float32, np.int32, 23, 127
+        real = np.float32
+        whole = np.int32
+        fraction = 23
+        bias = 127
 
     def scaled(x, n):
         both = whole(n + real(2 * bias))  # the bias of both halves

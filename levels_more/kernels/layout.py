@@ -108,7 +108,8 @@ def plan_cast(op, function, x, dtype=None):
     same_dtype(op, x, kinds="fib")
     dtype = dtype_of(f"{op}: dtype", dtype)
     compiler, views = one_loop(function, x)
-    checked, read = dtype.kind == "i" and x.dtype.kind == "f", x.device.read
+    checked = dtype.kind == "i" and x.dtype.kind == "f"
+    read = x.device.read
 
     def lower():
         loop = compiler()
@@ -142,14 +143,17 @@ def plan_scatter_add(op, function, x, rows, count=0):
 
     Raises TypeError unless `rows` is int64, with one number for each row of x.
     """
-    dtype, axes = same_dtype(op, x, kinds="fi"), len(rows.shape)
+    dtype = same_dtype(op, x, kinds="fi")
+    axes = len(rows.shape)
     (count,) = sizes(f"{op}: count", count)
     if rows.dtype != np.int64 or x.shape[:axes] != rows.shape:
         raise TypeError(
             f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
         )
-    taken, width = math.prod(rows.shape), math.prod(x.shape[axes:])
-    views, loop = [(count, width), (taken, width), (taken,)], lowered(function, x)
+    taken = math.prod(rows.shape)
+    width = math.prod(x.shape[axes:])
+    views = [(count, width), (taken, width), (taken,)]
+    loop = lowered(function, x)
     return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, views)
 
 
@@ -171,8 +175,10 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
     """
     if x.dtype != np.int64:
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
-    (depth,), dtype = sizes(f"{op}: depth", depth), dtype_of(f"{op}: dtype", dtype)
-    size, loop = math.prod(x.shape), lowered(function, x)
+    (depth,) = sizes(f"{op}: depth", depth)
+    dtype = dtype_of(f"{op}: dtype", dtype)
+    size = math.prod(x.shape)
+    loop = lowered(function, x)
     return make(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
 
 

@@ -41,22 +41,27 @@ def pack(panels, count, source, turned, k0, k1, c0, c1):
 
 def matmul_rows(out, x, w, transpose_x, transpose_w, first):
     """Compute len(out) rows of x @ w, beginning with row `first`, into out. x, w or both may be given transposed."""
-    (m, n), k = out.shape, x.shape[0] if transpose_x else x.shape[1]
+    m, n = out.shape
+    k = x.shape[0] if transpose_x else x.shape[1]
     lanes = VECTOR_BYTES // out.itemsize
     parts = max(1, ceil_div(k * out.itemsize, PANEL_BYTES))
     step = max(1, ceil_div(k, parts))  # equal parts of k
-    for_x, for_w = PACKED_ROWS // lanes, ceil_div(n, lanes)
+    for_x = PACKED_ROWS // lanes
+    for_w = ceil_div(n, lanes)
     deep = ceil_div(step, lanes) * lanes
     panels = np.empty((for_x + for_w, deep, lanes), out.dtype)
-    xs, ws = panels[:for_x], panels[for_x:]
-    flat_x, flat_w = xs.reshape(1, xs.size), ws.reshape(1, ws.size)
+    xs = panels[:for_x]
+    ws = panels[for_x:]
+    flat_x = xs.reshape(1, xs.size)
+    flat_w = ws.reshape(1, ws.size)
     for k0 in range(0, max(1, k), step):  # one part even if k is 0, so that the sums are 0.0
         k1 = min(k0 + step, k)
         pack(ws, for_w, w, transpose_w, k0, k1, 0, n)
         for i0 in range(0, m, PACKED_ROWS):
             i1 = min(i0 + PACKED_ROWS, m)
             pack(xs, ceil_div(i1 - i0, lanes), x, not transpose_x, k0, k1, first + i0, first + i1)
-            x_steps, w_steps = (deep, 1, lanes), (lanes, deep * lanes)
+            x_steps = (deep, 1, lanes)
+            w_steps = (lanes, deep * lanes)
             macro_kernel(out[i0:i1], 0, n, TILE_ROWS, flat_x, x_steps, flat_w, w_steps, k1 - k0, k0 > 0)
 
 
@@ -95,12 +100,14 @@ def matmul_small(turned_x, turned_w, out, x, w):
     if out.shape[1] == 1:
         turned_x, turned_w = 1 - turned_w, 1 - turned_x
         out, x, w = out.reshape(1, out.size), w, x
-    (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
+    m, n = out.shape
+    k = x.shape[0] if turned_x else x.shape[1]
     lanes = VECTOR_BYTES // out.itemsize
     crowded = not turned_x and x.shape[1] * x.itemsize % _PAGE == 0  # rows a page apart share few sets of the cache
     high = 4 if crowded or m < TILE_ROWS else TILE_ROWS
     wide = (TILE_VECTORS if high == TILE_ROWS else LOW_TILE_VECTORS) * lanes
-    columns, deep = wide if turned_w else max(1, n), ceil_div(k, lanes) * lanes
+    columns = wide if turned_w else max(1, n)
+    deep = ceil_div(k, lanes) * lanes
     x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
     w_steps = (lanes, deep * lanes) if turned_w else (n, lanes)
     panels = np.empty((LOW_TILE_VECTORS, deep if turned_w else 0, lanes), out.dtype)
@@ -116,7 +123,8 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     """Plan a matrix product. The course's own kernel is replaced for floats by tiles that compute the same sums."""
     made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     if function is matmul_ikj and x.dtype.kind == "f":
-        (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
+        m, n = made.spec.shape
+        k = x.shape[0 if transpose_x else 1]
         large = is_large(m, k, n)
         compiler = lowered(matmul_rows if large else matmul_small, x)
 

@@ -46,7 +46,8 @@ def vectors(context, builder, signature, arguments):
     from numba.core import cgutils
 
     dtype = signature.args[0].dtype
-    size, lanes = dtype.bitwidth // 8, VECTOR_BYTES * 8 // dtype.bitwidth
+    size = dtype.bitwidth // 8
+    lanes = VECTOR_BYTES * 8 // dtype.bitwidth
     vector, i32 = ir.VectorType(context.get_value_type(dtype), lanes), ir.IntType(32)
     zero, everywhere = ir.Constant(vector, None), ir.Constant(ir.VectorType(ir.IntType(1), lanes), [True] * lanes)
 
@@ -93,8 +94,11 @@ def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mas
     """Emit out[i:i+rows, j:j+count·lanes] = Σₖ …, with sums in registers for all k. Arguments: as in macro_kernel."""
     from numba.core import cgutils
 
-    (x_row, x_lane, x_k), (start, w_k, w_vector) = x_steps, w_steps
-    add, times, number = builder.add, builder.mul, i.type
+    x_row, x_lane, x_k = x_steps
+    start, w_k, w_vector = w_steps
+    add = builder.add
+    times = builder.mul
+    number = i.type
     sums = {(r, c): cgutils.alloca_once_value(builder, v.zero) for r in range(rows) for c in range(count)}
     places = {(r, c): v.at(0, v.plus(i, r), v.plus(j, c * v.lanes)) for r, c in sums}
     with builder.if_then(more):
@@ -142,7 +146,8 @@ def macro_kernel(typing, out, j, width, high, x, x_steps, w, w_steps, depth, mor
 
         def panel(j, count, mask=v.everywhere):
             """Emit all rows, in tiles as high as the registers allow."""
-            begin, start = number(0), builder.mul(builder.udiv(builder.sub(j, first), number(v.lanes)), w_vector)
+            begin = number(0)
+            start = builder.mul(builder.udiv(builder.sub(j, first), number(v.lanes)), w_vector)
             for rows in sorted({r for r in (TILE_ROWS, 4, 1) if r * count <= TILE_ROWS * TILE_VECTORS}, reverse=True):
                 fits = builder.icmp_signed("<=", number(rows), high)
                 loop, begin = whole_pieces(builder, begin, v.rows, rows, fits)
@@ -169,8 +174,10 @@ def pack_square(typing, panels, s, p, source, i, j, i_end, j_end, turned):
 
     def emit(context, builder, signature, arguments):
         _, s, p, _, i, j, i_end, j_end, turned = arguments
-        v, rows = vectors(context, builder, signature, arguments), []
-        last, mask = v.plus(i_end, -1), lanes_before(builder, v, j, j_end)
+        v = vectors(context, builder, signature, arguments)
+        rows = []
+        last = v.plus(i_end, -1)
+        mask = lanes_before(builder, v, j, j_end)
         for r in range(v.lanes):
             row = v.plus(i, r)
             row = builder.select(builder.icmp_signed("<", row, last), row, last)  # beyond the edge, any row will do

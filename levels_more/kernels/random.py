@@ -21,9 +21,14 @@ def philox(a, b, c, d, low, high):
     Salmon et al., 2011: https://doi.org/10.1145/2063384.2063405
     """
     for _ in range(10):
-        p, q = MIX[0] * a, MIX[1] * c
-        a, b, c, d = (q >> HIGH) ^ b ^ low, q & LOW, (p >> HIGH) ^ d ^ high, p & LOW
-        low, high = (low + STEP[0]) & LOW, (high + STEP[1]) & LOW
+        p = MIX[0] * a
+        q = MIX[1] * c
+        a = (q >> HIGH) ^ b ^ low
+        b = q & LOW
+        c = (p >> HIGH) ^ d ^ high
+        d = p & LOW
+        low = (low + STEP[0]) & LOW
+        high = (high + STEP[1]) & LOW
     return a, b, c, d
 
 
@@ -32,7 +37,8 @@ ELEVEN = np.uint64(11)
 
 def two_uniform(state, n):
     """Return uniform numbers 2n and 2n + 1, in [0, 1), after `state`, which is (key, counter)."""
-    key, counter = np.uint64(state[0]), np.uint64(state[1] + n)
+    key = np.uint64(state[0])
+    counter = np.uint64(state[1] + n)
     zero = LOW - LOW
     a, b, c, d = philox(counter & LOW, counter >> HIGH, zero, zero, key & LOW, key >> HIGH)
     return (((a << HIGH) | b) >> ELEVEN) / 2.0**53, (((c << HIGH) | d) >> ELEVEN) / 2.0**53
@@ -44,7 +50,8 @@ def cos_sin(turns):
     x = (turns - quarters / 4.0) * (2.0 * math.pi)
     cos = sin = 1.0
     for n in range(16, 0, -2):
-        cos, sin = 1.0 - x * x / (n * (n - 1)) * cos, 1.0 - x * x / (n * (n + 1)) * sin
+        cos = 1.0 - x * x / (n * (n - 1)) * cos
+        sin = 1.0 - x * x / (n * (n + 1)) * sin
     sin *= x
     for _ in range(int(quarters)):
         cos, sin = -sin, cos
@@ -58,7 +65,8 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
     """
     if state.spec is not state.device.spec((2,), np.int64):
         raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
-    shape, dtype = sizes(f"{op}: shape", shape), dtype_of(f"{op}: dtype", dtype, "float32 float64")
+    shape = sizes(f"{op}: shape", shape)
+    dtype = dtype_of(f"{op}: dtype", dtype, "float32 float64")
     loop = lowered(function, SimpleNamespace(device=state.device, dtype=np.dtype(np.float64)))
     return make(op, shape, dtype, [state], loop, [(math.prod(shape),), (2,)])
 

@@ -15,13 +15,19 @@ def reduce_by_fours(combine, start):
     """Return a loop like the core's reduce_rows that reduces four rows at a time, in four independent sums."""
 
     def loop(out, x):
-        rows, whole = x.shape[0], x.shape[0] // 4 * 4
+        rows = x.shape[0]
+        whole = x.shape[0] // 4 * 4
         for i in range(0, whole, 4):
             a = b = c = d = start
             for k in range(x.shape[1]):
-                a, b = combine(a, x[i, k]), combine(b, x[i + 1, k])
-                c, d = combine(c, x[i + 2, k]), combine(d, x[i + 3, k])
-            out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, d
+                a = combine(a, x[i, k])
+                b = combine(b, x[i + 1, k])
+                c = combine(c, x[i + 2, k])
+                d = combine(d, x[i + 3, k])
+            out[i] = a
+            out[i + 1] = b
+            out[i + 2] = c
+            out[i + 3] = d
         for i in range(whole, rows):
             total = start
             for k in range(x.shape[1]):
@@ -72,7 +78,8 @@ def arg_max(out, x):
         for j in range(out.shape[1]):
             best = 0
             for k in range(1, x.shape[1]):
-                top, x_k = x[i, best, j], x[i, k, j]
+                top = x[i, best, j]
+                x_k = x[i, k, j]
                 if not x_k <= top and top == top:
                     best = k
             out[i, j] = best
@@ -85,7 +92,8 @@ def arg_min(out, x):
         for j in range(out.shape[1]):
             best = 0
             for k in range(1, x.shape[1]):
-                least, x_k = x[i, best, j], x[i, k, j]
+                least = x[i, best, j]
+                x_k = x[i, k, j]
                 if not x_k >= least and least == least:
                     best = k
             out[i, j] = best
@@ -102,7 +110,8 @@ def plan_rows(op, function, *inputs):
 
     Raises ValueError unless all inputs have the same shape, with at least one axis.
     """
-    dtype, shape = same_dtype(op, *inputs), inputs[0].shape
+    dtype = same_dtype(op, *inputs)
+    shape = inputs[0].shape
     if not shape or {buffer.shape for buffer in inputs} != {shape}:
         raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
     loop = lowered(function, inputs[0], ("reassoc",) if dtype == np.float32 else ())
@@ -120,7 +129,8 @@ def on_rows(op, inputs=1):
 def softmax(out, x):
     """Compute out[i, k] = exp(x[i, k] - top) / Σ exp(x[i, …] - top), where top is the maximum of row i."""
     for i in range(x.shape[0]):
-        top, total = x[i, 0], 0.0
+        top = x[i, 0]
+        total = 0.0
         for k in range(x.shape[1]):
             top = maximum(top, x[i, k])
         for k in range(x.shape[1]):
@@ -146,7 +156,8 @@ def softmax_grad(out, dy, y):
 def log_softmax(out, x):
     """Compute out[i, k] = x[i, k] - top - log Σ exp(x[i, …] - top), where top is the maximum of row i."""
     for i in range(x.shape[0]):
-        top, total = x[i, 0], 0.0
+        top = x[i, 0]
+        total = 0.0
         for k in range(x.shape[1]):
             top = maximum(top, x[i, k])
         for k in range(x.shape[1]):

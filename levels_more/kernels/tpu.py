@@ -14,7 +14,8 @@ KINDS["tpu"] = dataclasses.replace(KINDS["cpu"])
 @kernel("matmul", "tpu")
 def matmul_array(tpu, turned_x, turned_w, out, x, w):
     """Compute out = x @ w on the array of this Tpu: the inputs are rounded to bfloat16, the sums are float32."""
-    x, w = x.T if turned_x else x, w.T if turned_w else w
+    x = x.T if turned_x else x
+    w = w.T if turned_w else w
     out[...] = tpu.matmul(x, w) if x.size and w.size else 0.0
 
 

@@ -75,7 +75,8 @@ def try_kernel(op, kind, function, reference):
 @contextmanager
 def bounds_checked(kind):
     """In a `with` block: kernels that are compiled for that kind of device check every index."""
-    here, compiler = KINDS[kind], KINDS[kind].compiler
+    here = KINDS[kind]
+    compiler = KINDS[kind].compiler
     here.compiler = functools.partial(compiler, boundscheck=True)
     try:
         yield

@@ -29,7 +29,8 @@ def stop_gradient(x):
 
 def _innermost(asked):
     """Return the innermost open tape that can be read. If there is none, raise RuntimeError, which names `asked`."""
-    stands, why = DOOR.stands, "no tape is open; compute inside `with GradientTape():`"
+    stands = DOOR.stands
+    why = "no tape is open; compute inside `with GradientTape():`"
     while hasattr(stands, "below"):
         if isinstance(stands, GradientTape):
             if stands.records is not None:

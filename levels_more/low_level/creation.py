@@ -14,7 +14,8 @@ tensor = constant  # PyTorch's name
 
 
 def _filled(name, value, shape, dtype, device):
-    shape, dtype = sizes(f"{name}: shape", shape), dtype_of(f"{name}: dtype", dtype)
+    shape = sizes(f"{name}: shape", shape)
+    dtype = dtype_of(f"{name}: dtype", dtype)
     made = Tensor(device.spec(shape, dtype))
     device.write(made.data, np.broadcast_to(np.asarray(value, dtype), shape))
     return made
@@ -71,7 +72,8 @@ device = placed_on  # inside `with device(name):`, new tensors and variables are
 
 def moved(x, name):
     """Return a tensor with the numbers of x on the device of that name. Raises LookupError if there is none."""
-    x, place = as_tensor(x), pool().get(str(name))
+    x = as_tensor(x)
+    place = pool().get(str(name))
     if place is None:
         raise LookupError(f"to: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     y = place.put(x.numpy(), Tensor)

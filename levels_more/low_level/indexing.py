@@ -27,7 +27,9 @@ def slice_of(x, index):
     x = as_tensor(x)
     if isinstance(index, (Operators, np.ndarray)) and index.dtype == bool and index.shape:
         return boolean_mask(x, index)
-    sizes, slices, shape = iter(x.spec.shape), [], []
+    sizes = iter(x.spec.shape)
+    slices = []
+    shape = []
     for part in _without_dots(index, x.spec.shape):
         if getattr(part, "shape", None) == () and part.dtype.kind == "i":
             part = int(part)
@@ -57,8 +59,10 @@ def boolean_mask(x, mask):
     Raises TypeError unless the mask holds bools, and in a traced function, where the shape of the result is not known.
     Raises IndexError if the shapes do not fit.
     """
-    x, mask = as_tensor(x), _bools("mask", mask)
-    shape, given = mask.spec.shape, x.spec.shape
+    x = as_tensor(x)
+    mask = _bools("mask", mask)
+    shape = mask.spec.shape
+    given = x.spec.shape
     if not shape or given[: len(shape)] != shape:
         raise IndexError(f"the mask has shape {shape}, and x {given}; expected a bool for each row, or for each number")
     rows = x if len(shape) == 1 else reshape(x, (math.prod(shape), *given[len(shape) :]))

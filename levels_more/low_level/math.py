@@ -23,7 +23,8 @@ def numpy_op(function, *args, **how):
     try:
         y = function(*arrays, **how)
     except TypeError as error:  # its message names NumPy's internal classes
-        y, cause = None, error
+        y = None
+        cause = error
     found = [np.asarray(each, order="C") for each in (y if isinstance(y, tuple) else (y,))]
     if not all(each.dtype in DTYPES for each in found):  # np.round makes float16 of bools
         given = f"{function.__name__}: the dtype is {str(np.asarray(arrays[0]).dtype)!r}"

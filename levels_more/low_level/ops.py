@@ -35,7 +35,8 @@ def transpose(x, axes=None):
 
 def reshape(x, shape):
     """Return the same numbers, in the same order, in another shape. One size may be -1: it follows from the others."""
-    x, shape = as_tensor(x), as_tuple(shape)
+    x = as_tensor(x)
+    shape = as_tuple(shape)
     shape = [index_of("reshape: a size", size) for size in (shape if isinstance(shape, tuple) else (shape,))]
     known = math.prod(size for size in shape if size != -1)
     left = math.prod(x.shape) // known if known and shape.count(-1) == 1 else -1
@@ -44,7 +45,8 @@ def reshape(x, shape):
 
 def concat(values, axis=0):
     """Join a list of tensors along an existing axis. Raises ValueError for an axis that they do not have."""
-    values, axis = _alike(several("concat: values", values, "a list of tensors")), _normalize_axis(axis)
+    values = _alike(several("concat: values", values, "a list of tensors"))
+    axis = _normalize_axis(axis)
     expect(values, "concat: values", values, "one tensor or more")
     axes = len(values[0].spec.shape)
     if axis is None or not -axes <= axis < axes:
@@ -139,7 +141,8 @@ def arg_min(x, axis=None, keepdims=False):
 
 
 def _place(op, x, axis, keepdims):
-    x, axis = as_tensor(x), _normalize_axis(axis)
+    x = as_tensor(x)
+    axis = _normalize_axis(axis)
     y = apply(op, x, axis=axis)
     if not flag(f"{op}: keepdims", keepdims):
         return y
@@ -148,7 +151,9 @@ def _place(op, x, axis, keepdims):
     return reshape(y, [1 if a in reduced else size for a, size in enumerate(x.shape)])
 
 
-argmax, argmin = arg_max, arg_min  # the names in NumPy, TensorFlow and PyTorch
+# the names in NumPy, TensorFlow and PyTorch
+argmax = arg_max
+argmin = arg_min
 
 
 def _bools(name, x):

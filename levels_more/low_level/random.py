@@ -17,7 +17,8 @@ _STATES, _SEED, _TURN = {}, [0], threading.RLock()  # device -> its state; the k
 
 def _drawn(op, shape, dtype):
     """Draw the next numbers from the state of the current device."""
-    shape, dtype = sizes(f"{op}: shape", shape), dtype_of(f"{op}: dtype", dtype, "float32 float64")
+    shape = sizes(f"{op}: shape", shape)
+    dtype = dtype_of(f"{op}: dtype", dtype, "float32 float64")
     with _TURN:
         state = _STATES.get(PLACE.device)
         if state is None:
@@ -32,7 +33,8 @@ def uniform(shape, minval=0.0, maxval=1.0, dtype="float32"):
 
     They are equal in every run, until `set_seed`. Raises TypeError for wrong arguments, ValueError if minval >= maxval.
     """
-    low, high = number("uniform: minval", minval), number("uniform: maxval", maxval)
+    low = number("uniform: minval", minval)
+    high = number("uniform: maxval", maxval)
     if not low < high:
         raise ValueError(f"uniform: minval is {minval} and maxval {maxval}; expected the lower first")
     drawn = _drawn("uniform", shape, dtype)
@@ -44,7 +46,8 @@ def normal(shape, mean=0.0, stddev=1.0, dtype="float32"):
 
     They are equal in every run, until `set_seed`. Raises TypeError for wrong arguments, such as a negative deviation.
     """
-    mean, stddev = number("normal: mean", mean), number("normal: stddev", stddev, 0.0)
+    mean = number("normal: mean", mean)
+    stddev = number("normal: stddev", stddev, 0.0)
     drawn = _drawn("normal", shape, dtype)
     return drawn if (mean, stddev) == (0, 1) else float(mean) + drawn * float(stddev)
 

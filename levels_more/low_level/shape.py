@@ -71,7 +71,8 @@ def fancy_index(x, index):
 
     Raises IndexError if an index is out of range, and what x[index] raises.
     """
-    x, parts = as_tensor(x), index if isinstance(index, tuple) else (index,)
+    x = as_tensor(x)
+    parts = index if isinstance(index, tuple) else (index,)
     if not any(isinstance(part, Operators | list | np.ndarray) for part in parts):
         return x[index]
     parts = [p if not isinstance(p, list) else np.asarray(p, None if np.size(p) else np.int64) for p in parts]
@@ -120,7 +121,8 @@ def take_along(x, places, axis=-1):
 
     Raises TypeError unless `places` is int64 with as many axes as x, IndexError if an index is out of range.
     """
-    x, places = as_tensor(x), as_tensor(places)
+    x = as_tensor(x)
+    places = as_tensor(places)
     shape, axis = x.spec.shape, axis_of("take_along", axis, len(x.spec.shape))
     fits = places.dtype == np.int64 and len(places.shape) == len(shape)
     expect(fits, "take_along: places", places.spec, f"whole numbers, with {len(shape)} axes")

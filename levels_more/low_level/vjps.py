@@ -11,7 +11,8 @@ from levels_more.low_level.ops import cast, cos, sin, transpose, where
 
 def _share_back(dy, y, x, axis=None, keepdims=False):
     """The vjp of reduce_max and reduce_min: dy, divided equally among all numbers that are the largest or smallest."""
-    how, (spread,) = {"axis": axis, "keepdims": keepdims}, VJPS["reduce_sum"]
+    how = {"axis": axis, "keepdims": keepdims}
+    (spread,) = VJPS["reduce_sum"]
     hit = cast(x == spread(y, None, x, **how), x.dtype)
     return hit * spread(dy / reduce_sum(hit, **how), None, x, **how)
 

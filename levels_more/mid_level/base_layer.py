@@ -94,7 +94,8 @@ class Layer(mid_level.Layer, Module):
         if training is None:
             return self._run(*given)
         training = training if type(training) is bool else flag(f"{self.name}: training", training)
-        before, TRAINING.now = TRAINING.now, training
+        before = TRAINING.now
+        TRAINING.now = training
         try:
             return self._run(*given)
         finally:

@@ -49,8 +49,11 @@ class Metric(Made, Module):
 
     add_weight = add_variable  # as Keras called it before
 
-    probabilities, check = False, Loss.check  # it raises unless the shapes are equal
-    check_probabilities, __repr__ = Loss.check_probabilities, Loss.__repr__
+    # it raises unless the shapes are equal
+    probabilities = False
+    check = Loss.check
+    check_probabilities = Loss.check_probabilities
+    __repr__ = Loss.__repr__
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Add a batch. Each row has the weight 1, or its `sample_weight` [batch]."""

@@ -95,17 +95,20 @@ def _planner(op):
     """
 
     def planner(_, function, *inputs):
-        specs, steps = [*inputs], []
+        specs = [*inputs]
+        steps = []
         for part, which, attrs in _RECORDS[op]:
             given = tuple([specs[n] for n in which])
             steps.append((planned(part, given, attrs), which))
             specs.append(steps[-1][0].spec)
             if part == "add" and specs[-1] is not given[0]:
                 raise ValueError(f"{op}: x @ w is {given[0]} and b is {given[1]}; expected a number for each column")
-        first, spec = steps[0][0].spec, specs[-1]
+        first = steps[0][0].spec
+        spec = specs[-1]
 
         def run(out, *arrays):
-            room, places = out if first is spec else np.empty(first.shape, first.dtype), [*arrays]
+            room = out if first is spec else np.empty(first.shape, first.dtype)
+            places = [*arrays]
             for plan, which in steps:
                 places.append(out if plan.spec is spec else room)
                 program = plan.compiled or plan.made()

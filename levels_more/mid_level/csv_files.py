@@ -17,7 +17,8 @@ def read_columns(path, na_value):
     """
     with open(file_name("from_csv: path", path), newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
-        names, lines = reader.fieldnames or (), {f"{path}, line {reader.line_num}": row for row in reader}
+        names = reader.fieldnames or ()
+        lines = {f"{path}, line {reader.line_num}": row for row in reader}
     for line, row in lines.items():
         if None in row or None in row.values():  # a cell without a column name, or a column without a cell
             raise ValueError(f"{line}: {reprlib.repr([*row.values()])} beneath {len(names)} names")
@@ -29,7 +30,8 @@ def column(name, cells, na_value):
 
     Raises ValueError, naming the line, for text among numbers, and for an integer that no float can hold exactly.
     """
-    cells, numbers = {line: "" if cell == na_value else cell for line, cell in cells.items()}, []
+    cells = {line: "" if cell == na_value else cell for line, cell in cells.items()}
+    numbers = []
     for line, cell in cells.items():
         try:
             numbers.append(float(cell.replace("_", "?") or "nan"))  # Python would read 1_2 as 12

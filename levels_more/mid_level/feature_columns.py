@@ -34,7 +34,8 @@ def values_of(features, key):
     """
     if not hasattr(features, "keys"):
         raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")
-    values, first = known("column", features, word("a column's key", key)), next(iter(features))
+    values = known("column", features, word("a column's key", key))
+    first = next(iter(features))
     if hasattr(values, "isna") and values.dtype.kind not in "biuf":  # pandas text: several kinds of missing values
         values = np.where(values.isna(), None, values.to_numpy(object))
     elif hasattr(values, "isna") and values.isna().any():
@@ -79,7 +80,8 @@ class CategoricalColumn(Made):
     """One category per row: `ids(features)` makes int64 [batch] from a dict, in range(num_buckets), or -1 for none."""
 
     def __init__(self, name, num_buckets, ids):
-        self.name, self.ids = name, ids
+        self.name = name
+        self.ids = ids
         self.num_buckets = at_least(1, f"column {name}: buckets", num_buckets)
 
     def __repr__(self):
@@ -155,7 +157,8 @@ class IndicatorColumn(FeatureColumn):
     def __init__(self, categorical_column):
         if not isinstance(categorical_column, CategoricalColumn):
             raise TypeError(f"expected a categorical column, got {reprlib.repr(categorical_column)}")
-        self.name, self.encode = f"{categorical_column.name}_indicator", categorical_column.ids
+        self.name = f"{categorical_column.name}_indicator"
+        self.encode = categorical_column.ids
         self.width = categorical_column.num_buckets
 
     def call(self, layer, ids):
@@ -180,7 +183,9 @@ class DenseFeatures(Layer):
     def __init__(self, feature_columns, dtype="float32", **options):
         super().__init__(dtype=dtype, **options)
         columns = several("DenseFeatures: feature_columns", feature_columns, "a list of feature columns")
-        self.columns, self.tables = list(columns), {}  # tables: the variables of columns that have some
+        # tables: the variables of columns that have some
+        self.columns = list(columns)
+        self.tables = {}
         if bare := [column for column in self.columns if not isinstance(column, FeatureColumn)]:
             raise TypeError(f"{reprlib.repr(bare[0])} is no feature column; try indicator_column or embedding_column")
         names = [column.name for column in self.columns]
@@ -221,13 +226,15 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
             raise ValueError(f"column {source_column.name}: boundaries {boundaries!r}; expected ascending numbers")
 
         def ids(features):
-            values, raw = source_column.encode(features)[:, 0], values_of(features, source_column.name).dtype
+            values = source_column.encode(features)[:, 0]
+            raw = values_of(features, source_column.name).dtype
             kind = raw if raw.kind == "f" else steps.dtype  # 0.7 of float32 is not below the boundary 0.7
             return np.searchsorted(steps.astype(kind), values.astype(kind), side="right").astype(np.int64)
 
         self.again = functools.partial(BucketizedColumn, source_column, steps.tolist())
         super().__init__(f"{source_column.name}_bucketized", len(steps) + 1, ids)
-        self.width, self.encode = self.num_buckets, ids
+        self.width = self.num_buckets
+        self.encode = ids
 
 
 @recipe
@@ -278,7 +285,8 @@ class EmbeddingColumn(IndicatorColumn):
 
     def __init__(self, categorical_column, dimension, *, initializer="glorot_uniform"):
         super().__init__(categorical_column)
-        self.name, self.initializer = f"{categorical_column.name}_embedding", initializer
+        self.name = f"{categorical_column.name}_embedding"
+        self.initializer = initializer
         self.rows, self.width = self.width, at_least(1, "embedding_column: dimension", dimension)
 
     def build(self, layer):

@@ -13,7 +13,8 @@ _SPREAD = 0.87962566103423978  # the standard deviation of a standard normal tru
 
 def truncated_normal(shape, stddev=0.05):
     """Numbers for this shape, normal with mean 0, truncated at ±2·`stddev`."""
-    low, high = _NORMAL.cdf(-2.0), _NORMAL.cdf(2.0)
+    low = _NORMAL.cdf(-2.0)
+    high = _NORMAL.cdf(2.0)
     return [stddev * _NORMAL.inv_cdf(RANDOM.uniform(low, high)) for _ in range(math.prod(shape))]
 
 

@@ -215,7 +215,8 @@ class Arithmetic(Layer):
         super().__init__(**options)
         if word("Arithmetic: op", op) not in ARITHMETIC:
             raise ValueError(f"Arithmetic: op is {op!r}; there are {', '.join(ARITHMETIC)}")
-        self.op, self.left = op, left
+        self.op = op
+        self.left = left
         self.number = None if number is None else operand(op, number)
 
     def call(self, x):

@@ -16,7 +16,8 @@ def weighted(loss, each, sample_weight):
 
     Raises ValueError for other shapes.
     """
-    weight, samples = as_tensor(sample_weight, each), each.spec.shape[:1]
+    weight = as_tensor(sample_weight, each)
+    samples = each.spec.shape[:1]
     if weight.spec.shape not in (samples, (*samples, 1)):
         raise ValueError(f"{loss}: sample_weight is {weight.spec}; expected one weight a sample, {samples}")
     weight = weight if weight.dtype == each.dtype else cast(weight, each.dtype)
@@ -51,7 +52,8 @@ class Reduced(Loss):
 
     def __init__(self, name=None, reduction="sum_over_batch_size"):
         super().__init__()
-        self.name, self.reduction = name, "none" if reduction is None else reduction
+        self.name = name
+        self.reduction = "none" if reduction is None else reduction
         if self.reduction not in ("sum_over_batch_size", "mean", "sum", "none"):
             raise ValueError(f"{self}: reduction is {reduction!r}; expected 'sum_over_batch_size', 'sum' or 'none'")
 
@@ -115,7 +117,8 @@ class Crossentropy(Reduced):
 
     def __init__(self, from_logits=False, **options):
         super().__init__(**options)
-        self.from_logits, self.probabilities = flag(f"{self}: from_logits", from_logits), not from_logits
+        self.from_logits = flag(f"{self}: from_logits", from_logits)
+        self.probabilities = not from_logits
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)

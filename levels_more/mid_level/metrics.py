@@ -72,7 +72,8 @@ class MeanLoss(Metric):
     def __init__(self, loss, name=None):
         super().__init__(name or snake_case(type(loss).__name__))
         expect(isinstance(loss, Loss), "MeanLoss: loss", loss, "a loss, such as MeanSquaredError()")
-        self.loss, self.check = loss, loss.check
+        self.loss = loss
+        self.check = loss.check
 
     def of_logits(self, loss):
         if self.loss.probabilities and not getattr(self.loss, "from_logits", False):
@@ -97,7 +98,8 @@ class Calculated(Metric):
 
     def parts(self, y_true, y_pred):
         """Return the function's result for each row. Raises ValueError unless it is a number per row, or one number."""
-        rows, each = y_pred.spec.shape[:1], as_tensor(self.function(y_true, y_pred))
+        rows = y_pred.spec.shape[:1]
+        each = as_tensor(self.function(y_true, y_pred))
         each = each if each.dtype.kind == "f" else cast(each, y_pred.dtype)
         if each.spec.shape and each.spec.shape[:1] != rows:
             raise ValueError(f"{self.name}: it gives {each.spec}; expected a number for each of {rows[0]} rows, or one")
@@ -189,7 +191,8 @@ class R2Score(Metric):
 
     def added(self, count, mean, spread, squares):
         before, old_mean = self.state[:2]
-        share, apart = count / maximum(before + count, 1e-30), mean - old_mean
+        share = count / maximum(before + count, 1e-30)
+        apart = mean - old_mean
         return count, apart * share, spread + apart * apart * before * share, squares
 
     def formula(self, count, mean, spread, squares):

@@ -30,7 +30,8 @@ class Optimizer(optimizers.Optimizer, Module):
 
     def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
         super().__init__(*args, **options)
-        self.name, self.programs = name, None
+        self.name = name
+        self.programs = None
         given = {"clipnorm": clipnorm, "global_clipnorm": global_clipnorm, "clipvalue": clipvalue}
         for name, value in given.items():
             setattr(self, name, None if value is None else positive(f"{type(self).__name__}: {name}", value))
@@ -61,7 +62,8 @@ class SGD(Optimizer, optimizers.SGD):
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
         super().__init__(learning_rate, **options)
         self.momentum = positive("SGD: momentum", momentum, 1.0, zero=True)
-        self.nesterov, self.memory = flag("SGD: nesterov", nesterov), ("v",) if momentum else ()
+        self.nesterov = flag("SGD: nesterov", nesterov)
+        self.memory = ("v",) if momentum else ()
 
     def update(self, rate, dw, w, *memory):
         if not memory:

@@ -34,8 +34,12 @@ class EagerStep(ShortFunction):
 
     def __init__(self, optimizer, step):
         super().__init__(lambda *gradients: step(gradients, self.variables))
-        self.optimizer, self.read, self.renewed, self.ours = optimizer, [], 0, False
-        self.variables, self.specs = [*optimizer.owners], [w.spec for w in optimizer.owners]
+        self.optimizer = optimizer
+        self.read = []
+        self.renewed = 0
+        self.ours = False
+        self.variables = [*optimizer.owners]
+        self.specs = [w.spec for w in optimizer.owners]
 
     def prepared(self, graph):
         """The graph of the new values, given the gradients and then the old values.
@@ -43,7 +47,8 @@ class EagerStep(ShortFunction):
         (A program that overwrites the old values would have to copy them first, since tensors share their memory.)
         """
         old = [node for node in graph.nodes if node.op == "variable"]
-        self.old, self.changed = [node.attrs["of"] for node in old], [*graph.updates]
+        self.old = [node.attrs["of"] for node in old]
+        self.changed = [*graph.updates]
         self.locks = LockAll({*self.old, *self.changed})
         new = {x: Node("input", (), {"of": k}, x.spec) for k, x in enumerate(old, len(self.variables))}
         for x in graph.nodes:
@@ -54,10 +59,12 @@ class EagerStep(ShortFunction):
 
     def done(self, gradients, variables):
         """Do a step by gradients shaped like the variables. If no program can, do nothing and return False."""
-        optimizer, read = self.optimizer, _read(self.optimizer)
+        optimizer = self.optimizer
+        read = _read(self.optimizer)
         if len(read) != len(self.read) or not all(map(is_, read, self.read)):
             self.renew()
-            self.read, self.renewed = read, self.renewed + 1
+            self.read = read
+            self.renewed = self.renewed + 1
             self.ours = all(map(of_levels, (type(optimizer), optimizer.update, type(optimizer.rate))))
         quick = ACCELERATION.on and self.ours and self.renewed <= _OFTEN and at_once()
         if not quick or len(variables) != len(self.variables):
@@ -74,7 +81,8 @@ class EagerStep(ShortFunction):
         with self.locks:
             new = program.run([*gradients, *[v.current for v in self.old]])
             for variable, value in zip(self.changed, new, strict=True):
-                variable.current, variable.pinned = value, None
+                variable.current = value
+                variable.pinned = None
         return True
 
     def __reduce__(self):

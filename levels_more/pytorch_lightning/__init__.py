@@ -80,7 +80,8 @@ class _Watching:
     def __init__(self, monitor, mode):
         if mode not in ("min", "max"):
             raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'min' or 'max'")
-        self.monitor, self.mode = monitor, mode
+        self.monitor = monitor
+        self.mode = mode
         self.best_score = torch.tensor(math.inf if mode == "min" else -math.inf)
 
     def better(self, trainer, by=0.0):
@@ -88,7 +89,8 @@ class _Watching:
         if self.monitor not in trainer.callback_metrics:
             logged = ", ".join(trainer.callback_metrics) or "nothing"
             raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; this training has logged {logged}")
-        number, best = trainer.callback_metrics[self.monitor], self.best_score
+        number = trainer.callback_metrics[self.monitor]
+        best = self.best_score
         found = bool(number < best - by if self.mode == "min" else number > best + by)
         if found:
             self.best_score = number
@@ -100,14 +102,16 @@ class EarlyStopping(_Watching):
 
     def __init__(self, monitor, min_delta=0.0, patience=3, mode="min"):
         super().__init__(monitor, mode)
-        self.min_delta, self.patience = abs(min_delta), patience
+        self.min_delta = abs(min_delta)
+        self.patience = patience
         self.wait_count = self.stopped_epoch = 0
 
     def on_train_epoch_end(self, trainer, pl_module):
         """Count the epochs without improvement, and stop the trainer after `patience` of them."""
         self.wait_count = 0 if self.better(trainer, self.min_delta) else self.wait_count + 1
         if self.wait_count >= self.patience:
-            trainer.should_stop, self.stopped_epoch = True, trainer.current_epoch
+            trainer.should_stop = True
+            self.stopped_epoch = trainer.current_epoch
 
 
 class ModelCheckpoint(_Watching):
@@ -116,7 +120,8 @@ class ModelCheckpoint(_Watching):
     def __init__(self, dirpath=None, monitor=None, save_top_k=1, mode="min"):
         super().__init__(monitor, mode)
         expect(save_top_k == 1, "ModelCheckpoint: save_top_k", save_top_k, "1, the only supported value")
-        self.dirpath, self.best_model_path = dirpath, ""
+        self.dirpath = dirpath
+        self.best_model_path = ""
 
     best_model_score = property(lambda self: self.best_score if self.monitor else None)
 
@@ -156,9 +161,12 @@ class Trainer:
         self.callbacks = [*(callbacks or [])]
         if not any(isinstance(each, ModelCheckpoint) for each in self.callbacks):
             self.callbacks.append(ModelCheckpoint())
-        self.min_epochs, self.max_epochs = min_epochs, max_epochs
+        self.min_epochs = min_epochs
+        self.max_epochs = max_epochs
         self.current_epoch = self.global_step = 0
-        self.callback_metrics, self.should_stop, self.model = {}, False, None
+        self.callback_metrics = {}
+        self.should_stop = False
+        self.model = None
         logs = Path(default_root_dir).resolve() / FOLDER
         self.folder = logs / f"version_{len([*logs.glob('version_*')])}"
 
@@ -170,10 +178,12 @@ class Trainer:
     def fit(self, model, train_dataloaders, val_dataloaders=None):
         """Train a LightningModule on batches, and validate it after each epoch. Raises TypeError for another model."""
         expect(isinstance(model, LightningModule), "Trainer.fit: model", model, "a LightningModule")
-        self.model, model.trainer = model, self
+        self.model = model
+        model.trainer = self
         chosen = model.configure_optimizers()
         chosen = chosen if isinstance(chosen, dict) else {"optimizer": chosen}
-        optimizer, schedule = chosen["optimizer"], chosen.get("lr_scheduler")
+        optimizer = chosen["optimizer"]
+        schedule = chosen.get("lr_scheduler")
         self.should_stop = False
         for epoch in range(self.max_epochs):
             self.current_epoch = epoch
@@ -209,7 +219,8 @@ class Trainer:
         """Use a module, or the last one, and load a checkpoint: "best", a file, or None to keep its weights."""
         model = self.model if model is None else model
         expect(isinstance(model, LightningModule), f"Trainer.{asked}: model", model, "a LightningModule")
-        self.model, model.trainer = model, self
+        self.model = model
+        model.trainer = self
         path = self.checkpoint_callback.best_model_path if ckpt_path == "best" else ckpt_path
         if path == "":
             raise ValueError(f"Trainer.{asked}: ckpt_path is 'best', and no checkpoint was kept; call fit first")
@@ -219,7 +230,8 @@ class Trainer:
     def test(self, model=None, dataloaders=None, ckpt_path=None, verbose=True):
         """Test the module on batches. Return [{name: number}], what it logged, and print it if `verbose`."""
         self._prepared("test", model, ckpt_path)
-        before, self.callback_metrics = self.callback_metrics, {}
+        before = self.callback_metrics
+        self.callback_metrics = {}
         self._look(self.model.test_step, self.model.test_epoch_end, dataloaders)
         found = {name: number.item() for name, number in self.callback_metrics.items()}
         self.callback_metrics = before | self.callback_metrics

@@ -76,7 +76,8 @@ class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
 
     def generate_model_card(self, repo="a folder", data=None, metrics=None, license=None):
         """Return the card of the model. Anything that was not given is marked as "not given"."""
-        model, front = self.model, {"library_name": "levels", "tags": ["levels"]}
+        model = self.model
+        front = {"library_name": "levels", "tags": ["levels"]}
         if license is not None:
             front["license"] = license
         own = requirements(model)

@@ -39,7 +39,9 @@ def states_of(model):
 
 
 # names of further entries; no variable's name begins with a slash
-TEXT, MEMORY, SUM = "/config", "/optimizer/", "/sha256"
+TEXT = "/config"
+MEMORY = "/optimizer/"
+SUM = "/sha256"
 
 
 def checksum(arrays):
@@ -51,7 +53,9 @@ def checksum(arrays):
     return np.frombuffer(total.digest(), "u1")
 
 
-CONFIG, WEIGHTS, OPTIMIZER = "config.json", "weights.safetensors", "optimizer.safetensors"
+CONFIG = "config.json"
+WEIGHTS = "weights.safetensors"
+OPTIMIZER = "optimizer.safetensors"
 FILES = CONFIG, WEIGHTS, OPTIMIZER
 
 
@@ -99,13 +103,16 @@ def save(model, path):
     """
     check_built(model, "save")
     file_name("save: path", path)
-    seen, variables, arrays = {}, model.named(Variable), numbers_of(model)
+    seen = {}
+    variables = model.named(Variable)
+    arrays = numbers_of(model)
     inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in model.input_specs]
     config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)} | noted(model)
     arrays |= {name: state.numpy() for name, state in states_of(model).items()}
     config["frozen"] = [name for name, v in variables.items() if not v.trainable]
     if model.chosen is not None:
-        config["training"], optimizer = written(model.chosen, seen), model.chosen.optimizer
+        config["training"] = written(model.chosen, seen)
+        optimizer = model.chosen.optimizer
         if optimizer.owners is not None:  # it has been used
             names = {v: name for name, v in variables.items()}
             if not names.keys() >= {*optimizer.owners}:
@@ -244,7 +251,8 @@ def load_model(path, custom_objects=None):
         if config["format"] != "levels 1" or not isinstance(model, Model):
             raise ValueError(f"it holds a {type(model).__name__} in the format {config['format']!r}, not 'levels 1'")
         rebuild(model, config)
-        variables, model.chosen = model.named(Variable), config.get("training")
+        variables = model.named(Variable)
+        model.chosen = config.get("training")
         for name, variable in variables.items():
             variable.trainable = name not in config["frozen"]
         if "trained" in config:

@@ -74,7 +74,8 @@ class OnnxWriter:
     """Collects nodes and initializers."""
 
     def __init__(self):
-        self.nodes, self.initializers = [], []
+        self.nodes = []
+        self.initializers = []
 
     def constant(self, array, name=None):
         """Add an array as an initializer, and return its name."""
@@ -92,9 +93,12 @@ class OnnxWriter:
 
 def onnx_graph(model):
     """A built model as a graph of ONNX: inputs x0, x1, … with any number of rows, outputs y0, y1, …"""
-    two, three, writer = traced(model, 2), traced(model, 3), OnnxWriter()
+    two = traced(model, 2)
+    three = traced(model, 3)
+    writer = OnnxWriter()
     called = {id(v): f"{model.name}/{path}" for path, v in model.named(Variable).items()}
-    names, results = {}, {node: f"y{k}" for k, node in enumerate(two.outputs)}
+    names = {}
+    results = {node: f"y{k}" for k, node in enumerate(two.outputs)}
     for node, twin in zip(two.nodes, three.nodes, strict=True):
         attributes = attributes_of(node, twin)
         if node.op == "input":
@@ -102,7 +106,8 @@ def onnx_graph(model):
         elif node.op in ("variable", "constant"):
             names[node] = writer.constant(attributes["of"].numpy(), called.get(id(attributes["of"])))
         else:
-            row, inputs = ONNX[node.op], [names[x] for x in node.inputs]
+            row = ONNX[node.op]
+            inputs = [names[x] for x in node.inputs]
             row = (row, inputs, {}) if isinstance(row, str) else row(*inputs, **attributes)
             names[node] = writer.op(row, results.get(node))
     given = [info(f"x{k}", spec.dtype, ["rows", *spec.shape[1:]]) for k, spec in enumerate(model.input_specs)]

@@ -50,7 +50,8 @@ def export_page(model, path, inputs=None, outputs=None, picture=None):
     expect(isinstance(model, Model), "export_page: model", model, "a Model")
     check_built(model, "export_page")
     file_name("export_page: path", path)
-    made, web = onnx_model(model), []
+    made = onnx_model(model)
+    web = []
     data = page_data(model, made, inputs, outputs, picture)
     if plain(model) and data["numbers"] <= LARGEST:
         data["layers"] = [written_layer(layer) for layer in model.layers]

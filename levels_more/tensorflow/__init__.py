@@ -25,7 +25,8 @@ from levels_more.tensorflow.variables import SortedModule as Module  # noqa: F40
 from levels_more.tensorflow.variables import GradientTape  # noqa: F401
 
 __version__ = "2.20.0+levels"  # TensorFlow's names as of then
-newaxis, convert_to_tensor = None, constant
+newaxis = None
+convert_to_tensor = constant
 
 
 def TensorSpec(shape=None, dtype="float32", name=None):

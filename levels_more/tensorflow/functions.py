@@ -61,7 +61,9 @@ def spelled(function, its_name, place="levels_more.tensorflow"):
             options["axis"] = tuple(options["axis"])
         return function(*map(_taken, args), **{key: _taken(x) for key, x in options.items()})
 
-    call.__module__, call.__qualname__ = place, its_name  # where a pickle looks for it
+    # where a pickle looks for it
+    call.__module__ = place
+    call.__qualname__ = its_name
     return call
 
 
@@ -107,7 +109,8 @@ def mean(x, axis=None, keepdims=False):
 
 def mask(x, mask, axis=None):
     """The parts of a tensor x along an axis where the mask [rows] is true, or its numbers if the mask has x's shape."""
-    x, mask = numbers(x), numbers(mask)
+    x = numbers(x)
+    mask = numbers(mask)
     return low.take(x, np.flatnonzero(mask.numpy()), axis) if axis else low.boolean_mask(x, mask)
 
 

@@ -43,7 +43,8 @@ class Model(Layer, high_level.Model):
         """As in levels. Raises TypeError unless `steps_per_epoch` is None or divides the batches of a Dataset."""
         steps = options.get("steps_per_epoch")
         if steps is not None:
-            steps, length = at_least(1, "fit: steps_per_epoch", steps), getattr(x, "length", math.inf)
+            steps = at_least(1, "fit: steps_per_epoch", steps)
+            length = getattr(x, "length", math.inf)
             fits = is_data(x) and (length == math.inf or length % steps == 0)
             cure = "call repeat() on one of unknown length"
             expected = f"None, or a number that divides the batches of a Dataset; {cure}"

@@ -23,9 +23,12 @@ class Adam(Optimizer, optimizers.Adam):
     """Adam of levels, but ε is added to √v before the bias correction, as in Keras (Kingma and Ba, 2015, section 2)."""
 
     def update(self, rate, dw, w, m, v):
-        (b1, b2), t = self.betas, self.iterations
-        m, v = b1 * m + (1.0 - b1) * dw, b2 * v + (1.0 - b2) * (dw * dw)
-        c1, c2 = 1.0 - exp(t * math.log(b1)), 1.0 - exp(t * math.log(b2))
+        b1, b2 = self.betas
+        t = self.iterations
+        m = b1 * m + (1.0 - b1) * dw
+        v = b2 * v + (1.0 - b2) * (dw * dw)
+        c1 = 1.0 - exp(t * math.log(b1))
+        c2 = 1.0 - exp(t * math.log(b2))
         return w - rate * sqrt(c2) / c1 * m / (sqrt(v) + self.epsilon), m, v
 
 

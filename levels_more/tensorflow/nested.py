@@ -66,7 +66,9 @@ def leaves(x):
     return found
 
 
-_TENSOR, EAGER = object(), [False]  # a placeholder for a tensor in a form; whether all Functions run op by op
+# a placeholder for a tensor in a form; whether all Functions run op by op
+_TENSOR = object()
+EAGER = [False]
 
 
 def _flatten(x, tensors, results=False):
@@ -101,8 +103,10 @@ class Function(low_level.Function):
 
     def __init__(self, python, input_signature=None):
         super().__init__(python)
-        self.whole, self.signature = python, input_signature
-        self.eager, self.form = False, None
+        self.whole = python
+        self.signature = input_signature
+        self.eager = False
+        self.form = None
 
         def flat(form, *tensors):
             args, options = _unflatten(form, iter(tensors))
@@ -152,7 +156,8 @@ class Function(low_level.Function):
 
     def at_each_call(self, args, options):
         """Run op by op, now and in all later calls. Numbers in the result become tensors, as in a traced function."""
-        result, tensors = self.whole(*args, **options), []
+        result = self.whole(*args, **options)
+        tensors = []
         self.eager = True
         form = _flatten(result, tensors, results=True)
         return _unflatten(form, iter(tensors))
@@ -173,7 +178,8 @@ class TensorSpec:
 
     def __init__(self, shape=None, dtype="float32", name=None):
         self.shape = None if shape is None else tuple(shape)
-        self.dtype, self.name = whole(dtype), name
+        self.dtype = whole(dtype)
+        self.name = name
 
     def checked(self, name, x):
         """x as a tensor. Raises TypeError if it has another shape or dtype."""

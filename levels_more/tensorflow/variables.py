@@ -63,7 +63,8 @@ class GradientTape(low_level.GradientTape):
 
     def __init__(self, persistent=False, watch_accessed_variables=True):
         super().__init__(persistent)
-        self.watched, self.all_variables = set(), watch_accessed_variables
+        self.watched = set()
+        self.all_variables = watch_accessed_variables
 
     def watch(self, tensor):
         """Also give gradients for this tensor, or for each tensor of a list."""
@@ -81,13 +82,15 @@ class GradientTape(low_level.GradientTape):
         for _, inputs, _, y in self.records:
             if not reached.isdisjoint(inputs):
                 reached.add(y)
-        given, found = leaves(sources), {}
+        given = leaves(sources)
+        found = {}
         variables = [source for source in given if isinstance(source, CoreVariable)]
         reached.update(as_tensor(v) for v in variables if v.trainable and self.all_variables)
         for v in variables:
             if self.variables.get(v, as_tensor(v)) is not as_tensor(v):
                 raise ValueError("gradient: a source was assigned while the tape was open; assign after the gradient")
-        records, self.records = self.records, None
+        records = self.records
+        self.records = None
         try:
             for y in map(as_tensor, leaves(target)):
                 ways = reached & _ways(records, y)

@@ -20,7 +20,9 @@ from levels_more.torch.recording import recording as is_grad_enabled  # noqa: F4
 from levels_more.torch.storage import save  # noqa: F401
 
 __version__ = "2.15.0+levels"  # the version of PyTorch whose names these are
-pi, inf, nan = math.pi, math.inf, math.nan
+pi = math.pi
+inf = math.inf
+nan = math.nan
 cuda = small_room("torch.cuda", is_available=lambda: False, device_count=lambda: 0, manual_seed_all=lambda seed: None)
 linalg, accelerator = small_room("torch.linalg"), small_room("torch.accelerator")  # empty: errors say what to use
 backends = small_room("torch.backends", mps=cuda, cudnn=small_room("torch.backends.cudnn"))

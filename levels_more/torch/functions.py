@@ -17,8 +17,9 @@ from levels_more.low_level.random import drawn, shuffled
 from levels_more.low_level.shape import product
 from levels_more.torch import op_arguments
 from levels_more.torch.op_arguments import NUMBERS, ORDER, both, floats, of_kinds, shared_at_ties, sizes_of, spelled
-from levels_more.torch.recorded import FUNCTIONS, Tensor, cut_out, device, dtype, only_view, recorded
+from levels_more.torch.recorded import FUNCTIONS, Tensor, cut_out, device, dtype, recorded
 from levels_more.torch.recording import OperandError
+from levels_more.torch.storage import only_view
 
 BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
 KINDS = {

@@ -29,7 +29,8 @@ class Optimizer:
         expect(not isinstance(params, Tensor), f"{kind}: params", params, "a list of tensors, as model.parameters()")
         params = list(params)
         self.defaults = {name: _option(f"{kind}: {name}", value) for name, value in defaults.items()}
-        self.state, self.param_groups = {}, []
+        self.state = {}
+        self.param_groups = []
         for group in params if params and isinstance(params[0], dict) else [{"params": params}]:
             self.add_param_group(group)
         if not self._parameters():
@@ -47,7 +48,9 @@ class Optimizer:
 
         Raises TypeError for what is not a tensor, ValueError for a tensor that is not a leaf, or is in another group.
         """
-        found, kind, known = group["params"], type(self).__name__, {*self._parameters()}
+        found = group["params"]
+        kind = type(self).__name__
+        known = {*self._parameters()}
         found = [found] if hasattr(found, "grad") else list(found)
         for p in found:
             if not isinstance(p, Tensor):

@@ -53,7 +53,8 @@ class dtype:
     def __reduce__(self):
         return dtype, (self.dtype.str,)
 
-    kind, itemsize = property(lambda self: self.dtype.kind), property(lambda self: self.dtype.itemsize)
+    kind = property(lambda self: self.dtype.kind)
+    itemsize = property(lambda self: self.dtype.itemsize)
     is_floating_point = property(lambda self: self.kind == "f")
 
     def __eq__(self, other):
@@ -100,7 +101,9 @@ class Tensor(Viewing):
             values = np.zeros((values, *sizes))
         held = isinstance(values, Operators)
         super().__init__(values if held else low_level.constant(np.asarray(values, NUMBERS[float])))
-        self.node, self.known, self.grad = node, self.memory.held, None
+        self.node = node
+        self.known = self.memory.held
+        self.grad = None
         if requires_grad:
             self.requires_grad_()
 
@@ -108,7 +111,8 @@ class Tensor(Viewing):
     is_leaf = property(lambda self: self.node is None or self.node.leaf is not None)
     grad_fn = property(lambda self: None if self.is_leaf else self.node)
     data = property(lambda self: self.detach(), lambda self, value: self.look_at(value))
-    shape, dtype = property(lambda self: Size(self.held.shape)), property(lambda self: dtype(self.held.dtype))
+    shape = property(lambda self: Size(self.held.shape))
+    dtype = property(lambda self: dtype(self.held.dtype))
     ndim = property(lambda self: len(self.shape))
     T = property(lambda self: FUNCTIONS["t"](self))
     device = device()
@@ -130,7 +134,8 @@ class Tensor(Viewing):
             again = self.move(self.base)
         self.memory.held = again.memory.held
         if not (self.is_leaf and self.requires_grad):
-            self.node, self.known = again.node, again.known
+            self.node = again.node
+            self.known = again.known
 
     def of(self, held, node=None):
         """Return a new tensor of these numbers, with this node."""
@@ -156,9 +161,11 @@ class Tensor(Viewing):
         value = value if isinstance(value, Tensor) else self.of(low_level.as_tensor(value, self.held))
         node = value.node if recording() else None
         if recording() and (self.is_leaf and self.node or self.base is not None and (self.node or node)):
-            what, cure = "a view of what is recorded", "assign to that part, as in y[0] = y[0] * 2"
+            what = "a view of what is recorded"
+            cure = "assign to that part, as in y[0] = y[0] * 2"
             if self.root.is_leaf and self.root.node:
-                what, cure = "a leaf that requires_grad", "write so inside `with torch.no_grad():`"
+                what = "a leaf that requires_grad"
+                cure = "write so inside `with torch.no_grad():`"
             raise RuntimeError(f"{why}: {what} would change in place; {cure}")
         widens = value.dtype.kind == "f" != self.dtype.kind and why != "copy_"
         if widens or np.broadcast_shapes(self.shape, value.shape) != tuple(self.shape):
@@ -169,7 +176,8 @@ class Tensor(Viewing):
             value = FUNCTIONS["expand"](value, *self.shape)
         self.write(value.held)
         if recording() and value.node:
-            self.node, self.known = value.node, value.known
+            self.node = value.node
+            self.known = value.known
         return self
 
     __add__, __radd__ = _operator("add")
@@ -186,8 +194,10 @@ class Tensor(Viewing):
     __ne__ = lambda x, y: y is None or FUNCTIONS["ne"](x, y)  # noqa: E731
     __and__, __rand__ = _operator("bitwise_and")
     __or__, __ror__ = _operator("bitwise_or")
-    __iadd__, __isub__ = _in_place("add"), _in_place("sub")
-    __imul__, __itruediv__ = _in_place("mul"), _in_place("div")
+    __iadd__ = _in_place("add")
+    __isub__ = _in_place("sub")
+    __imul__ = _in_place("mul")
+    __itruediv__ = _in_place("div")
     __hash__ = object.__hash__
     __array_ufunc__ = None  # so that NumPy leaves `array * tensor` to `__rmul__`
 
@@ -289,20 +299,10 @@ class Tensor(Viewing):
 def recorded(name, function, view=None):
     """Return a version of a function of `levels` for recorded tensors: see `record_function`."""
     made = record_function(name, function, Tensor, view)
-    made.__module__, made.__qualname__ = "levels_more.torch.nn.functional", name  # where pickle looks for it
+    # where pickle looks for it
+    made.__module__ = "levels_more.torch.nn.functional"
+    made.__qualname__ = name
     return made
-
-
-def only_view(function):
-    """Return a version of a function that raises RuntimeError if its result is a copy and not a view."""
-
-    def view(x, *args):
-        y = function(x, *args)
-        if y is not x and y.base is None:
-            raise RuntimeError(f"view: the numbers {tuple(x.shape)} do not lie in even steps for that; use reshape")
-        return y
-
-    return view
 
 
 def cut_out(x, index):

@@ -131,7 +131,8 @@ class Calling(Module):
     """A layer or a loss that calls `function` with its options. Raises TypeError for options that it does not have."""
 
     __signature__ = Options()
-    function, options = None, {}
+    function = None
+    options = {}
 
     def __init__(self, *args, **given):
         super().__init__()

@@ -107,7 +107,8 @@ class Module(LevelModule):
         `strict`, names match.
         """
         own = self._state()
-        missing, unknown = [n for n in own if n not in state], [n for n in state if n not in own]
+        missing = [n for n in own if n not in state]
+        unknown = [n for n in state if n not in own]
         for name in own.keys() & state.keys():
             expect(isinstance(state[name], Tensor), f"load_state_dict: {name}", state[name], "a tensor")
         other = [n for n in own if n in state and tuple(own[n].shape) != tuple(state[n].shape)]

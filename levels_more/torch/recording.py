@@ -58,7 +58,9 @@ class Node:
     """A node of the graph: the records of one function call, and its inputs as pairs (tensor of `levels`, its node)."""
 
     def __init__(self, name, records=(), parents=(), leaf=None):
-        self.name, self.records, self.parents = name, records, parents
+        self.name = name
+        self.records = records
+        self.parents = parents
         self.number = next(_NUMBERS)  # higher than those of its parents
         self.leaf = leaf  # the recorded tensor, if this is the node of a leaf
 
@@ -105,7 +107,8 @@ def record_function(name, function, kind, view=None):
 
     @functools.wraps(function, updated=())
     def run(*args, out=None, inplace=False, **options):
-        parents, before = [], []
+        parents = []
+        before = []
         given = [noted(x, parents, before) for x in args]
         how = {key: noted(x, parents, before) for key, x in options.items()}
         with GradientTape() if _RECORDING.on and parents else contextlib.nullcontext() as tape:
@@ -130,7 +133,8 @@ def record_function(name, function, kind, view=None):
 
 def _history(node):
     """Return this node and its ancestors, each after its parents. Raises RuntimeError if a walk freed the graph."""
-    found, waiting = set(), [node]
+    found = set()
+    waiting = [node]
     while waiting:
         node = waiting.pop()
         if node not in found:
@@ -185,7 +189,8 @@ def gradients(target, weight=None, inputs=None, keep=False, create=False):
     if inputs is not None:
         wanted = {x.known: x for x in inputs if x.node and x.node.leaf is None}
         leaves = {held: x for held, x in leaves.items() if any(x is y for y in inputs)} | wanted
-    records, used = [record for node in nodes for record in node.records], {last}
+    records = [record for node in nodes for record in node.records]
+    used = {last}
     for op, read, _, y in reversed(records):
         if y in used:
             rules = VJPS.get(op, itertools.repeat(True))

@@ -51,7 +51,8 @@ class _Memory:
     """The numbers: `held`, a tensor of `levels`, and `array`, the NumPy array that code outside shares, or None."""
 
     def __init__(self, held, array=None):
-        self.held, self.array = held, array
+        self.held = held
+        self.array = array
 
     def read(self):
         """Return the current numbers. Code outside may have written to the array."""
@@ -73,7 +74,8 @@ class Viewing:
     """
 
     def __init__(self, held, array=None):
-        self.memory, self.base = _Memory(held, array), None
+        self.memory = _Memory(held, array)
+        self.base = None
         self.move = self.seen = None
         self.own = None  # if the memory is shared: (the last `held`, a separate tensor of the same numbers)
 
@@ -107,8 +109,10 @@ class Viewing:
 
     def look_at(self, other):
         """Share the memory of another tensor from now on. Return self."""
-        self.memory, self.base = other.memory, other.base
-        self.move, self.seen = other.move, other.seen
+        self.memory = other.memory
+        self.base = other.base
+        self.move = other.move
+        self.seen = other.seen
         self.own = None, None
         return self
 
@@ -117,7 +121,9 @@ class Viewing:
 
         Stay a copy if the numbers have no constant stride along an axis, as in a flattened transposed matrix.
         """
-        self.base, self.move, self.seen = base, move, base.held
+        self.base = base
+        self.move = move
+        self.seen = base.held
         if (
             base.base is not None
             and math.prod(self.memory.held.shape) == math.prod(self.seen.shape)
@@ -185,7 +191,8 @@ def _read(value, make):
 
 def save(tree, path):
     """Write tensors, numbers and strings, in nested dicts, lists and tuples, to a file. Raises TypeError for others."""
-    arrays, buffer = [], io.BytesIO()
+    arrays = []
+    buffer = io.BytesIO()
     text = json.dumps(_written(tree, arrays))
     np.savez(buffer, **{_TREE: np.array(text)}, **{str(k): array for k, array in enumerate(arrays)})
     if hasattr(path, "write"):
@@ -204,3 +211,15 @@ def load(path, make):
             return _read(json.loads(str(stored[_TREE])), lambda key: make(stored[key]))
     except (ValueError, KeyError, OSError, EOFError) as error:
         raise ValueError(f"load: {path} was not written by `save` here, or is damaged ({error})") from error
+
+
+def only_view(function):
+    """Return a version of a function that raises RuntimeError if its result is a copy and not a view."""
+
+    def view(x, *args):
+        y = function(x, *args)
+        if y is not x and y.base is None:
+            raise RuntimeError(f"view: the numbers {tuple(x.shape)} do not lie in even steps for that; use reshape")
+        return y
+
+    return view

@@ -32,8 +32,10 @@ def summary(model, input_data=None, input_shape=None, batch_size=-1):
 
     def noted(part, forward):
         def run(*args):
-            y, count = forward(*args), sum(p.numel() for p in part.parameters())
-            name, shape = f"{type(part).__name__}-{len(lines) + 1}", [batch_size, *y.shape[1:]]
+            y = forward(*args)
+            count = sum(p.numel() for p in part.parameters())
+            name = f"{type(part).__name__}-{len(lines) + 1}"
+            shape = [batch_size, *y.shape[1:]]
             lines.append(f"{name:<30}  {shape!s:>20} {count:>20,}")
             return y
 
@@ -77,7 +79,8 @@ class Accuracy(torch.nn.Module):
 def one_pass(net, data, loss_fn, metrics, step=None, before=""):
     """Run a net on batches (features, labels), with step(loss) after each. Return {before + name: mean or metric}."""
     net.train(step is not None)
-    losses, values = [], {name: [] for name in metrics}
+    losses = []
+    values = {name: [] for name in metrics}
     for features, labels in data:
         with torch.set_grad_enabled(step is not None):
             preds = net(features)
@@ -112,9 +115,12 @@ class KerasModel(torch.nn.Module):
 
     def __init__(self, net, loss_fn, metrics_dict=None, optimizer=None, lr_scheduler=None):
         super().__init__()
-        self.net, self.loss_fn, self.metrics_dict = net, loss_fn, metrics_dict or {}
+        self.net = net
+        self.loss_fn = loss_fn
+        self.metrics_dict = metrics_dict or {}
         self.optimizer = optimizer or torch.optim.Adam(net.parameters(), lr=3e-4)
-        self.lr_scheduler, self.from_scratch = lr_scheduler, True
+        self.lr_scheduler = lr_scheduler
+        self.from_scratch = True
 
     def forward(self, x):
         return self.net(x)
@@ -174,7 +180,8 @@ class KerasModel(torch.nn.Module):
         """
         self.history = {}
         for epoch in range(int(self.from_scratch), epochs + 1):
-            step, rate = self._step if epoch else lambda loss: None, self.optimizer.param_groups[0]
+            step = self._step if epoch else lambda loss: None
+            rate = self.optimizer.param_groups[0]
             logs = one_pass(self, train_data, self.loss_fn, self.metrics_dict, step, "train_")
             self._noted({"epoch": epoch, **logs, "lr": rate["lr"] if epoch else 0.0}, quiet)
             self._noted(self.evaluate(val_data) if val_data is not None else {}, quiet or val_data is None)
@@ -199,7 +206,9 @@ class LightModel(LightningModule):
 
     def __init__(self, net, loss_fn, metrics_dict=None, optimizer=None, lr_scheduler=None):
         super().__init__()
-        self.net, self.loss_fn, self.history = net, loss_fn, {}
+        self.net = net
+        self.loss_fn = loss_fn
+        self.history = {}
         self.metrics_of = {stage: copy.deepcopy(metrics_dict or {}) for stage in ("train", "val", "test")}
         self.optimizer = optimizer or torch.optim.Adam(net.parameters(), lr=1e-2)
         self.lr_scheduler = lr_scheduler

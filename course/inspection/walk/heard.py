@@ -32,7 +32,9 @@ class Ear:
     """Records the calls of HEARD in a training of one step. Each `train_step` discards the calls before it."""
 
     def __init__(self):
-        self.calls, self.before = {}, {}  # {name: its calls}; {variable: its value before the program ran}
+        # {name: its calls}; {variable: its value before the program ran}
+        self.calls = {}
+        self.before = {}
 
     def hear(self, frame, event, result):
         name = frame.f_code.co_qualname
@@ -56,7 +58,8 @@ def ours(frame):
 
 def listened(run):
     """Run `run()`, and return the Ear that recorded it."""
-    ear, before = Ear(), sys.getprofile()
+    ear = Ear()
+    before = sys.getprofile()
     sys.setprofile(ear.hear)
     try:
         run()
@@ -79,7 +82,8 @@ def core_alone():
         (PASSES, 1),
         (BACK_ENDS, 1),
     )  # the tables, each with its number of core entries
-    before, plans = [[*table] for table, _ in own], {**PLANS}
+    before = [[*table] for table, _ in own]
+    plans = {**PLANS}
     PLANS.clear()
     for table, count in own:
         del table[count:]
@@ -122,10 +126,13 @@ def update_in(ear):
 def followed(ear, ops, row, weight):
     """{quantity: (its holder, its index)} of a row and a weight of the first layer, and {id of a result: its Op}."""
     made = {id(op.y): op for op in ops}
-    layer, step, tape = ear.calls["Dense.call"][0], ear.last("Trainable.train_step"), ear.last("GradientTape.gradient")
+    layer = ear.calls["Dense.call"][0]
+    step = ear.last("Trainable.train_step")
+    tape = ear.last("GradientTape.gradient")
     x = holder(layer.known["x"])
     product = next(op for op in ops if op.op == "matmul" and op.inputs[0] is x and not any(op.attrs.values()))
-    nth, update = nth_source(ear), holder(update_in(ear).result)
+    nth = nth_source(ear)
+    update = holder(update_in(ear).result)
     gradient, loss = holder(tape.result[nth]), holder(step.result)
     change = next(op for op in ops if op.op == "multiply" and any(x is gradient for x in op.inputs))
     (rate,) = (x for x in change.inputs if x is not gradient)

@@ -38,7 +38,8 @@ def part(walk, key, opened):
 
 def rung(walk, key, k):
     """Stage k: its radio button with a label, and the content that is shown while it is selected."""
-    stage, n = walk.stages[k], k + 1
+    stage = walk.stages[k]
+    n = k + 1
     checked = " checked" * (k == 0)
     choice = f'<input type="radio" name="{key}" id="{key}-{n}" aria-label="{n} {stage.name}" {KEYS}{checked}>'
     look = f'style="--hue:{HUES[stage.level - 1]}"'

@@ -74,7 +74,8 @@ def short(number):
 
 def excerpt(lines, marked, around=1):
     """(the marked lines with `around` lines on each side, the new indices of the marked ones). "…" fills each gap."""
-    shown, marks = [], set()
+    shown = []
+    marks = set()
     near = sorted({k for at in marked for k in range(at - around, at + around + 1)} & {*range(len(lines))})
     for n, k in enumerate(near):
         if n and k != near[n - 1] + 1:

@@ -28,9 +28,13 @@ class Probe:
     """The program that an Ear recorded, run again on the same inputs and the old values of its variables."""
 
     def __init__(self, ear, row):
-        written, launched = ear.last("_write"), ear.last("RowProgram.launch")
-        self.program, self.graph = written.result[0], written.known["graph"]
-        self.known, self.parts, self.row = written.known["known"], written.known["parts"], row
+        written = ear.last("_write")
+        launched = ear.last("RowProgram.launch")
+        self.program = written.result[0]
+        self.graph = written.known["graph"]
+        self.known = written.known["known"]
+        self.parts = written.known["parts"]
+        self.row = row
         self.text = self.program.text.split("\n")
         self.kinds, start = kinds_of(self.program.text), self.text.index("start:")
         made = {found[1]: k for k, line in enumerate(self.text) if k > start and (found := MADE.match(line))}
@@ -104,7 +108,8 @@ class Probe:
 
     def written(self, kept, batch):
         """The program's text with code after the definition of each register in `kept` that stores its value."""
-        nth, lines = {register: k for k, register in enumerate(kept)}, []
+        nth = {register: k for k, register in enumerate(kept)}
+        lines = []
         for k, line in enumerate(self.text):
             if line == "  br label %start":
                 lines += [f"  %address.probe = getelementptr i64, ptr %words, i64 {len(self.program.words)}"]
@@ -127,7 +132,8 @@ class Probe:
 
         from levels.support.machine import optimised, target_machine
 
-        lines, notes = [], []
+        lines = []
+        notes = []
         for k, line in enumerate(self.text):
             if line.startswith("define"):
                 line = line.replace(" {", " !dbg !2 {")
@@ -137,7 +143,8 @@ class Probe:
             lines.append(line)
         target = target_machine()
         assembly = target.emit_assembly(optimised("\n".join([*lines, DEBUG, *notes]), target))
-        listing, came = [], None
+        listing = []
+        came = None
         for line in assembly.split("program:", 1)[1].splitlines():
             line = re.split(r"\s*(?:##|//|;|# )", line)[0].expandtabs(8).rstrip()
             if place := re.match(r"\s+\.loc\s+\d+ (\d+)", line):

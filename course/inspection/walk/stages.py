@@ -13,7 +13,8 @@ COMPILED = "in fit, written once"
 
 def fit(walk):
     call = walk.compiled.last("Model.fit")
-    model, w = call.known["self"], walk.weight
+    model = call.known["self"]
+    w = walk.weight
     rows = walk.task.batches[0]
     numbers = [
         Number("x", f"x[{rows[walk.row]}, {w[0]}]", walk.task.x[rows[walk.row], w[0]]),
@@ -31,9 +32,13 @@ def fit(walk):
 
 
 def train_step(walk):
-    call, tape = walk.eager.last("Trainable.train_step"), walk.eager.last("GradientTape.gradient")
-    nth, update = nth_source(walk.eager), update_in(walk.eager)
-    (row, unit), (k, u) = (walk.row, 0), walk.weight
+    call = walk.eager.last("Trainable.train_step")
+    tape = walk.eager.last("GradientTape.gradient")
+    nth = nth_source(walk.eager)
+    update = update_in(walk.eager)
+    row = walk.row
+    unit = 0
+    k, u = walk.weight
     numbers = [
         Number("x", f"x[{row}, {k}]", call.known["x"].numpy()[row, k]),
         Number("w", f"variables[{nth}][{k}, {u}]", walk.tensor("w")),
@@ -51,10 +56,12 @@ def train_step(walk):
 
 
 def layer(walk):
-    call, update = walk.eager.calls["Dense.call"][0], update_in(walk.eager)
+    call = walk.eager.calls["Dense.call"][0]
+    update = update_in(walk.eager)
     name = next(each for each in ("squared_error", "cross_entropy") if each in walk.eager.calls)
     loss = walk.eager.last(name)
-    row, (k, u) = walk.row, walk.weight
+    row = walk.row
+    k, u = walk.weight
     numbers = [
         Number("x", f"x[{row}, {k}]", call.known["x"].numpy()[row, k]),
         Number("w", f"self.kernel[{k}, {u}]", walk.tensor("w")),
@@ -109,8 +116,10 @@ def start_of(walk, quantity):
 
 def planned_again(walk, quantity):
     """The value of this quantity after the plan's program has run again on the same arrays."""
-    call, (_, place) = start_of(walk, quantity), walk.places[quantity]
-    plan, reads = call.known["self"], call.known["reads"]
+    call = start_of(walk, quantity)
+    _, place = walk.places[quantity]
+    plan = call.known["self"]
+    reads = call.known["reads"]
     out = np.full(plan.spec.shape, np.nan, plan.spec.dtype)
     plan.run(out, *[x.data for x in reads], *map(call.known["attrs"].get, plan.numbers))
     return float(out[place])
@@ -120,14 +129,18 @@ def plan(walk):
     from levels.kernels import KERNELS
     from levels.kernels.elementwise import loop_source, places_of
 
-    forward, back = start_of(walk, "sum").known, start_of(walk, "change").known
-    result, shapes = back["self"].spec.shape, [x.spec.shape for x in back["reads"]]
+    forward = start_of(walk, "sum").known
+    back = start_of(walk, "change").known
+    result = back["self"].spec.shape
+    shapes = [x.spec.shape for x in back["reads"]]
     loop = loop_source("multiply", places_of(result, shapes)).split("\n")
     (multiply,) = (p for p in walk.index if (p.name, p.room) == ("multiply", "elementwise"))
     product = walk.source(KERNELS["matmul", "cpu"].__code__, "+= x[i, k] * w[k, j]")
     made = Code("the loop that is made for multiply", loop, {len(loop) - 1}, link(multiply))
-    (row, k), (_, u) = walk.places["x"][1], walk.weight
-    at, nth = k * result[1] + u, next(n for n, x in enumerate(back["reads"]) if x is walk.places["gradient"][0])
+    row, k = walk.places["x"][1]
+    _, u = walk.weight
+    at = k * result[1] + u
+    nth = next(n for n, x in enumerate(back["reads"]) if x is walk.places["gradient"][0])
     numbers = [
         Number("x", f"x[{row}, {k}]", float(forward["reads"][0].data[row, k])),
         Number("w", f"w[{k}, {u}]", float(forward["reads"][1].data[k, u])),
@@ -148,7 +161,8 @@ def plan(walk):
 def compiled_program(walk):
     """The stage of the step's graph as a row program, and of its launch."""
     call = walk.compiled.last("RowProgram.launch")
-    known, made = call.known, call.known["self"]
+    known = call.known
+    made = call.known["self"]
     steps, rows, _ = known["sizes"]
     kernel = walk.compiled.calls["Dense.call"][0].known["self"].kernel
     numbers = [
@@ -157,7 +171,8 @@ def compiled_program(walk):
         Number("new w", "the variable after", kernel.numpy()[walk.weight], words=True),
     ]
     when = {"before": "before the rows", "row": "for each row", "sum": "sums over the rows", "after": "after the rows"}
-    optimizer, nodes = walk.compiled.last("Optimizer.apply_gradients").known["self"], {part: [] for part in when}
+    optimizer = walk.compiled.last("Optimizer.apply_gradients").known["self"]
+    nodes = {part: [] for part in when}
     counter = walk.program.graph.updates[optimizer.iterations]
     for x in walk.program.graph.ops:
         nodes[walk.program.parts[x]].append(f"{x.op} (it counts the steps)" if x is counter else x.op)
@@ -176,10 +191,12 @@ def compiled_program(walk):
 
 
 def loop(walk):
-    text, program = walk.program.text, walk.program
+    text = walk.program.text
+    program = walk.program
     marks = "a.loop(batch", "operator.iadd", 'compute("after")', "graph.updates.values()"
     write = walk.source(walk.compiled.last("_write"), *marks)
-    first, last = min(write.marked) - 3, max(write.marked) + 1
+    first = min(write.marked) - 3
+    last = max(write.marked) + 1
     cut = Code(write.title, write.lines[first:last], {k - first for k in write.marked}, write.link)
     shown = ["…" if k is None else text[k].strip() for k in program.loop_lines()]
     marked = {k for k, line in enumerate(shown) if "phi" in line or "icmp" in line}
@@ -200,7 +217,8 @@ def loop(walk):
 
 
 def llvm_text(walk):
-    program, numbers = walk.program, []
+    program = walk.program
+    numbers = []
     for quantity in (*FORWARD, *BACK):
         if register := walk.registers.get(quantity):
             numbers.append(Number(quantity, program.line(register), program.values[register]))
@@ -210,7 +228,8 @@ def llvm_text(walk):
         Code("the update, and the store", *excerpt(program.text, [at["change"], at["new w"], store_line(walk)])),
         walk.lines_of(next(p for p in walk.index if (p.name, p.room) == ("arithmetic", "values")), "a.write("),
     ]
-    change, new = walk.registers["change"], walk.registers["new w"]
+    change = walk.registers["change"]
+    new = walk.registers["new w"]
     told = "To write the program, level 3 calls the functions of the ops, such as `x * y` of stage 5, with registers instead of numbers. "
     told += f"Each operator then writes a line of LLVM text. `fmul` computes {change}, the rate times the gradient. `fsub` computes "
     told += f"{new}, the new weight. `store` writes it over the old one."
@@ -226,7 +245,8 @@ def store_line(walk):
 def instruction(walk):
     from levels.hardware import program as hardware_program
 
-    program, numbers = walk.program, []
+    program = walk.program
+    numbers = []
     for quantity in (*FORWARD, *BACK):
         register = walk.registers.get(quantity)
         if register in program.instructions:

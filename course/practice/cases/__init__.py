@@ -80,7 +80,8 @@ class CapturedOutput(io.TextIOBase):
     """A replacement for `sys.stdout`: it keeps what a reader's function prints in the first case and drops the rest."""
 
     def __init__(self):
-        self.text, self.listens = "", True
+        self.text = ""
+        self.listens = True
 
     def write(self, text):
         if self.listens and len(self.text) < 2000:
@@ -91,7 +92,8 @@ class CapturedOutput(io.TextIOBase):
 @question
 def filled(mine, key, seed):
     """[(a case in words, the name of a part or "", its class if it is no plain data, the part)], an error or None."""
-    rows, draw = [], np.random.default_rng(seed)
+    rows = []
+    draw = np.random.default_rng(seed)
     try:
         for said, value in CASES[key](mine, draw):
             rows += [(said, *part) for part in flatten(value)]
@@ -131,7 +133,9 @@ class Solution:
             raise Blank
         self.name = self.function.__name__
         self.first = parts[0]  # it has the solution's file and globals
-        self.said, self.deadline = "", math.inf  # of the current call
+        # of the current call
+        self.said = ""
+        self.deadline = math.inf
         self.patience = 1  # a call may take this many times TIME_LIMIT: more if it compiles on a busy machine
 
     def __getitem__(self, name):

@@ -94,7 +94,9 @@ def line_slopes(mine, draw):
                 f"{said} gives {describe(dw)} first; expected a list with one number for each number of the row"
             )
         yield said, {"de": de, "dw": list(dw)}
-    error, row, g = (Register(0.3), [Register(0.7), Register(-1.1)], Register(0.7))
+    error = Register(0.3)
+    row = [Register(0.7), Register(-1.1)]
+    g = Register(0.7)
     said, (dw, de) = mine.on("on registers", error, row, g)
     yield said, {"de": number_of(de), "dw": list(map(number_of, dw))}
 
@@ -142,7 +144,8 @@ def subtract(mine, draw):
     kept = ""
     for x, y in [(5.0, 3.0), *draw.normal(size=(4, 2)).tolist()]:
         said = f"{x:.4g} - {y:.4g}"
-        x, y = Operand(x), Operand(y)
+        x = Operand(x)
+        y = Operand(y)
         asked = Instructions(x, y)
         taken = mine.among(arithmetic=asked.arithmetic, Register=asked.register)
         yield said, number_of(mine.call(said, taken, x, y))
@@ -177,10 +180,12 @@ def through_relu(mine, draw):
     """On floats, and while a program is written, when no `if` can depend on a number."""
     yield mine.on("d = [2.0], h = [1.0, 0.0], w = [[3.0], [5.0]]", [2.0], [1.0, 0.0], [[3.0], [5.0]])
     for units, following in ((1, 1), (3, 2), (9, 20)):
-        d, h = draw.normal(size=following).tolist(), draw.normal(size=units).tolist()
+        d = draw.normal(size=following).tolist()
+        h = draw.normal(size=units).tolist()
         said = f"{units} units that feed {following}"
         yield mine.on(said, d, [max(0.0, each) for each in h], draw.normal(size=(units, following)).tolist())
-    cpu, a = mine["pool"]()["cpu:0"], mine["Assembler"]("through", "f8")
+    cpu = mine["pool"]()["cpu:0"]
+    a = mine["Assembler"]("through", "f8")
     x, y = a.array("x", "rows", 5), a.array("y", "rows", 1)
     said = "in a program, for 1 unit that feeds 2"
     with a.loop("rows") as r:

@@ -26,7 +26,8 @@ def callback_told(mine, trainings, x, y):
     model = mine["Sequential"]([mine["Dense"](3), mine["Dense"](1)])
     model.build((None, 2))
     model.compile(mine["SGD"](0.01), "mse")
-    callback, found = mine.made("Callback"), []
+    callback = mine.made("Callback")
+    found = []
     callback.model = model
     for start, *epochs in trainings:  # one training after the other
         said = f"{mine.name}(), told of {len(epochs)} epochs,"
@@ -73,7 +74,8 @@ def epoch_loss(mine, draw):
     yield mine.on("losses [1, 4] over 30 and 10 rows", np.array([1.0, 4.0]), [30, 10])
     yield mine.on("one step", np.array([0.3]), [7])
     for steps in (3, 40):
-        losses, rows = draw.uniform(size=steps), draw.integers(1, 100, size=steps).tolist()
+        losses = draw.uniform(size=steps)
+        rows = draw.integers(1, 100, size=steps).tolist()
         yield mine.on(f"{steps} steps, drawn", losses, rows)
 
 
@@ -81,7 +83,8 @@ def epoch_loss(mine, draw):
 def run_epochs(mine, draw):
     """The calls of `tell` and `ended`, in order, and the number of passes over the data."""
     for epochs, last in ((2, 9), (1, 9), (5, 1), (5, 0), (0, 9)):
-        heard, passes = [], []
+        heard = []
+        passes = []
 
         def tell(*what):
             heard.append(" ".join(map(str, what)))  # noqa: B023

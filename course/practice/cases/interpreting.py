@@ -12,7 +12,8 @@ def interpreted():
     """
     from levels.kernels import KINDS, PLANNERS, PLANS
 
-    plans, compiler = dict(PLANS), KINDS["cpu"].compiler
+    plans = dict(PLANS)
+    compiler = KINDS["cpu"].compiler
     PLANS.clear()
     others = {key: PLANNERS.pop(key) for key in [*PLANNERS] if key[1:] == ("cpu",)}  # of levels_more: these compile
     KINDS["cpu"].compiler = lambda function, *_: function

@@ -60,7 +60,8 @@ def kinds_of_keys(mine, texts):
     """
     keys = []
     for k, text in enumerate(texts):
-        scope, file = {"__name__": "__main__"}, f"<the definition {k} of f>"
+        scope = {"__name__": "__main__"}
+        file = f"<the definition {k} of f>"
         linecache.cache[file] = len(text), None, f"{text}\n".splitlines(keepends=True), file
         exec(compile(text, file, "exec"), scope)
         keys.append(mine.call(f"{mine.name}(f), f being `{text.splitlines()[-1]}`,", mine.function, scope["f"]))
@@ -72,7 +73,8 @@ def planned(mine, draw):
     """Which plans are made, and which are found again. The plans are mocks, which only have a number."""
     a = SimpleNamespace(spec="float64[3] on cpu:0", shape=(3,))
     b = SimpleNamespace(spec="float64[2, 3] on cpu:0", shape=(2, 3))
-    add, multiply = ("add", [a], {}), ("multiply", [a], {})
+    add = ("add", [a], {})
+    multiply = ("multiply", [a], {})
     by_rows, by_columns = (("reduce_sum", [b], {"axis": axis}) for axis in (0, 1))
     for said, *calls in (
         ('two launches of "add" on one Spec', add, add),
@@ -80,13 +82,15 @@ def planned(mine, draw):
         ("two Specs", add, ("add", [b], {}), ("add", [b], {}), add),
         ("one op over axis 0, over axis 1, over axis 0", by_rows, by_columns, by_rows),
     ):
-        made, plans = [], {}
+        made = []
+        plans = {}
 
         def plan(op, reads, attrs):
             made.append(SimpleNamespace(number=len(made)))  # noqa: B023
             return made[-1]  # noqa: B023
 
-        function, given = mine.among(PLANS=plans, plan=plan, _key_of=key_of), []
+        function = mine.among(PLANS=plans, plan=plan, _key_of=key_of)
+        given = []
         for call in calls:
             given.append(mine.call(said, function, *call).number)
         yield said, {"plans made": len(made), "plans kept": len(plans), "which each launch gets": given}
@@ -110,7 +114,8 @@ def in_a_program(mine, said, rows):
     """[function(*row) for each row], computed by a program. The function is called once, to write the program."""
     from levels.hardware import Assembler, pool
 
-    cpu, a = pool()["cpu:0"], Assembler("tried", "f8")
+    cpu = pool()["cpu:0"]
+    a = Assembler("tried", "f8")
     x, y = a.array("x", "rows", rows.shape[1]), a.array("y", "rows", 1)
     with a.loop("rows") as r:
         mine.call(said, a.store, mine.call(said, mine.function, *(a.load(x, r, k) for k in range(x.shape[1]))), y, r, 0)
@@ -136,21 +141,26 @@ class AccessRecorder(np.ndarray):
 
 def recorded(array):
     result = array.view(AccessRecorder)
-    result.places, result.start = [], array.__array_interface__["data"][0]
+    result.places = []
+    result.start = array.__array_interface__["data"][0]
     return result
 
 
 @cases("02-matmul_ikj")
 def matmul_ikj(mine, draw):
     """As Python, and compiled with bounds checks. The order in which x is read shows the order of the loops."""
-    x, w, out = np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]), np.array([[4.0]])
+    x = np.array([[1.0, 2.0]])
+    w = np.array([[3.0], [4.0]])
+    out = np.array([[4.0]])
     mine.call("[[1, 2]] @ [[3], [4]], and out holds a 4", mine.function, out, x, w)
     yield "[[1, 2]] @ [[3], [4]], and out holds a 4", out
     for m, k, n in ((3, 4, 2), (2, 3, 4), (1, 40, 1), (2, 0, 2)):
-        said, out = f"x of shape ({m}, {k}) @ w of shape ({k}, {n})", np.full((m, n), 7.0)
+        said = f"x of shape ({m}, {k}) @ w of shape ({k}, {n})"
+        out = np.full((m, n), 7.0)
         mine.call(said, mine.function, out, draw.normal(size=(m, k)), draw.normal(size=(k, n)))
         yield said, out
-    said, out = "compiled, x of shape (3, 5) @ w of shape (5, 4)", np.full((3, 4), 7.0)
+    said = "compiled, x of shape (3, 5) @ w of shape (5, 4)"
+    out = np.full((3, 4), 7.0)
     mine.patience = 6
     program = mine.call(said, compiler(), mine.function, out.dtype, boundscheck=True)
     mine.call(said, program, out, draw.normal(size=(3, 5)), draw.normal(size=(5, 4)))

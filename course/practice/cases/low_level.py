@@ -79,7 +79,8 @@ def computed(said, graph, inputs, apply):
 @interpreted()
 def jacobian_of(mine, said, function, pull, x):
     """The Jacobian, in x, that is found for the function of that name: "line" or "bent"."""
-    total, tanh = mine["reduce_sum"], mine["tanh"]
+    total = mine["reduce_sum"]
+    tanh = mine["tanh"]
     x, pull = mine["constant"](x, x.dtype), mine["constant"](pull, x.dtype)
 
     def line(x):
@@ -123,12 +124,14 @@ def graph_passed(mine, said, program, shapes):
     w = mine["Variable"](np.ones((1, 1)), "w")
     signature = [mine["constant"](np.zeros(shape)).spec for shape in shapes]
     graph, _, _ = mine["trace"](products(mine["constant"], w)[program], signature)
-    before, result = listed(graph), mine.call(said, mine.function, graph)
+    before = listed(graph)
+    result = mine.call(said, mine.function, graph)
     if not isinstance(result, mine["Graph"]):
         raise Wrong(f"{said} gives {describe(result)}, expected a Graph")
     if listed(graph) != before:
         raise Wrong(f"{said} changes the graph that it is given: make another one")
-    known, told = {}, []
+    known = {}
+    told = []
     for node in result.nodes:
         if not known.keys() >= {*node.inputs}:
             raise Wrong(f"{said} has `{node!r}`, which reads a node that is not in the list before it")
@@ -169,7 +172,8 @@ def records_ordered(mine, said, steps, target, order):
 @interpreted()
 def trained(mine, said, parts, start, rate, steps):
     """The weights [w, b] after training on these parts (x, y), with one loss for each part."""
-    mean, total = mine["reduce_mean"], mine["reduce_sum"]
+    mean = mine["reduce_mean"]
+    total = mine["reduce_sum"]
     w, b = variables = [mine["Variable"](x) for x in start]
     tensors = [[mine["constant"](each, each.dtype) for each in part] for part in parts]
 
@@ -231,9 +235,12 @@ def hand_on(mine, draw):
     """The gradient of x after some shares were added to it, and that of another tensor, which must not change."""
     constant = mine["constant"]
     for shares in ((2.0,), (2.0, 2.0), (2.0, 2.0, 3.0), (0.0, -1.0), (0.1, 0.2, 0.3), (-0.0,)):  # 0.0 + -0.0 is 0.0
-        x, other, gradients = constant(1.0, "f8"), constant(1.0, "f8"), {}
+        x = constant(1.0, "f8")
+        other = constant(1.0, "f8")
+        gradients = {}
         gradients[other] = constant(5.0, "f8")
-        told, given = " and ".join(map(str, shares)), [constant(share, "f8") for share in shares]
+        told = " and ".join(map(str, shares))
+        given = [constant(share, "f8") for share in shares]
         with tape_of(mine) as tape:
             for share in given:
                 mine.on("a share", gradients, x, share)
@@ -249,7 +256,8 @@ def hand_on(mine, draw):
 @cases("03-needed_by")
 def needed_by(mine, draw):
     """The names of the nodes that are left of small graphs, and their number for a long one."""
-    node, spec = mine["Node"], None
+    node = mine["Node"]
+    spec = None
 
     def graph(*rows):
         made = {}

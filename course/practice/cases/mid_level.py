@@ -32,7 +32,8 @@ def layer_at_first(mine, said, x):
 @question
 def layer_with_weights(mine, said, x, more, w):
     """The results of a layer with the weights w for x and for more rows, and that of a second, new layer for x."""
-    layer, other = with_weights(mine, said, x, w), mine.made("Layer")
+    layer = with_weights(mine, said, x, w)
+    other = mine.made("Layer")
     found = [mine.call(said, layer.__call__, batch) for batch in (x, more)]
     return [numbers(each) for each in (*found, mine.call(f"a second {mine.name}()", other.__call__, x))]
 
@@ -67,7 +68,8 @@ def slope_of_a_loss(mine, said, true, predicted):
 @question
 def steps_taken(mine, rate, start, steps):
     """The variables after each step. A step is (words, its learning rate, its gradients)."""
-    optimizer, found = mine.made("Optimizer", rate), []
+    optimizer = mine.made("Optimizer", rate)
+    found = []
     variables = [mine["Variable"](x) for x in start]
     for said, now, dw in steps:
         if now != rate:
@@ -81,7 +83,8 @@ def steps_taken(mine, rate, start, steps):
 @question
 def metric_of(mine, threshold, rounds):
     """The metric after each batch (words, true, predicted[, weights]). It is reset before each round of batches."""
-    metric, found = mine.made("BinaryAccuracy", threshold), []
+    metric = mine.made("BinaryAccuracy", threshold)
+    found = []
     for batches in rounds:
         metric.reset_state()
         found.append([])
@@ -120,7 +123,8 @@ def check_slopes(mine, said, **arrays):
 @all_interpreted
 def affine(mine, draw):
     """On arrays, where results can be checked by hand, and on tensors."""
-    x, kernel = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    kernel = np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
     yield mine.on("two rows of 2, 3 units", x, kernel, np.array([[0.5, 0.0, 0.0]]))
     for rows, inputs, units in ((1, 1, 1), (3, 3, 3), (4, 9, 2)):
         arrays = [draw.normal(size=shape) for shape in ((rows, inputs), (inputs, units), (1, units))]
@@ -146,7 +150,8 @@ def squared_error(mine, draw):
 def cross_entropy(mine, draw):
     for y in (1.0, 0.0):
         yield mine.on(f"truth {y:g}, p = 0.9", constant([[y]]), constant([[0.9]]))
-    y, p = draw.integers(2, size=(20, 1)).astype("f8"), draw.uniform(0.01, 0.99, size=(20, 1))
+    y = draw.integers(2, size=(20, 1)).astype("f8")
+    p = draw.uniform(0.01, 0.99, size=(20, 1))
     yield mine.on("20 drawn rows", constant(y), constant(p))
     yield mine.on("truth 0.5: a share", constant([[0.5]]), constant([[0.25]]))
     check_slopes(mine, "variables", y_true=y, p=p)
@@ -160,5 +165,6 @@ def descend(mine, draw):
     yield mine.on("tensors of shape (3, 2)", 0.3, *(constant(draw.normal(size=(3, 2))) for _ in range(2)))
     from levels.low_level import Variable
 
-    dw, w = constant(draw.normal(size=(3, 1))), Variable(draw.normal(size=(3, 1)))
+    dw = constant(draw.normal(size=(3, 1)))
+    w = Variable(draw.normal(size=(3, 1)))
     yield mine.on("the new value of a variable w, as a tensor", 0.3, dw, w)

@@ -9,7 +9,10 @@ import re
 
 import numpy as np
 
-ITEMS, TEXT, DEPTH = 100_000, 4000, 20  # how many values, how long a text, how many lists in lists an answer may have
+# how many values, how long a text, how many lists in lists an answer may have
+ITEMS = 100_000
+TEXT = 4000
+DEPTH = 20
 PLAIN = (type(None), bool, int, float, str)
 
 

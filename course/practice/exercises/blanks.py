@@ -131,7 +131,8 @@ def compare_answers(key: str, mine, own, seed: int = 0) -> Verdict:
     try:
         cases, failed = unpack(own("filled", inputs))
     except Wrong as wrong:
-        cases, failed = [], str(wrong)
+        cases = []
+        failed = str(wrong)
     if failed:  # the course's own fails only if a cell that it needs has not run, or was changed
         return not_yet(f"It cannot be tried: {failed}")
     try:
@@ -192,7 +193,8 @@ def has_digits(case: tuple) -> bool:
 
 def same_bits(p, q) -> bool:
     """Whether two values are equal to the last bit, except that all NaNs are equal."""
-    p, q = np.asarray(p), np.asarray(q)
+    p = np.asarray(p)
+    q = np.asarray(q)
     if p.dtype != q.dtype or q.dtype.kind not in "fc":
         return equal(p, q)
     return np.where(np.isnan(p), np.nan, p).tobytes() == np.where(np.isnan(q), np.nan, q).tobytes()
@@ -203,7 +205,8 @@ def difference(answer: tuple, right: tuple, same) -> str:
 
     answer, right: (a class or "", plain data); same(p, q) compares the data.
     """
-    (kind, value), (wanted, expected) = answer, right
+    kind, value = answer
+    wanted, expected = right
     if type(value) is int and isinstance(expected, float):
         value = float(value)
     if kind != wanted or describe(value) != describe(expected):
@@ -217,10 +220,14 @@ def difference(answer: tuple, right: tuple, same) -> str:
     at = ""
     if isinstance(expected, np.ndarray) and expected.ndim:
         place = next(place for place in np.ndindex(expected.shape) if not same(value[place], expected[place]))
-        at, value, expected = f"at {brief(place)}: ", value[place], expected[place]
+        at = f"at {brief(place)}: "
+        value = value[place]
+        expected = expected[place]
     elif isinstance(expected, list | tuple) and len(brief(expected)) > 40:
         place = next(place for place in range(len(expected)) if not same(value[place], expected[place]))
-        at, value, expected = f"at {place}: ", value[place], expected[place]
+        at = f"at {place}: "
+        value = value[place]
+        expected = expected[place]
     return f"{at}expected {spelled(expected, value)}, yours is {spelled(value, expected)}"
 
 

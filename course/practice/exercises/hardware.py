@@ -79,7 +79,8 @@ def lines_touched(mine, draw):
 def slopes(mine, draw):
     """The slope of a loss in each weight, by nudging one weight at a time, up and down."""
     for shape in ((1, 1), (2, 2), (3, 2), (1, 4)):
-        pull, w = draw.uniform(100, 1000, size=shape), draw.normal(size=shape)
+        pull = draw.uniform(100, 1000, size=shape)
+        w = draw.normal(size=shape)
         right = 2.0 * pull * w
         right[0, 0] += 3.0 * w[-1, -1]
         right[-1, -1] += 3.0 * w[0, 0]
@@ -128,7 +129,8 @@ def turn(mine, draw):
     """A kernel: each block rotates its numbers by one place, in place, whatever the order of its threads."""
     for blocks, threads, order in ((1, 1, None), (1, 8, None), (3, 32, None), (4, 5, 1), (2, 40, 2)):
         x = draw.normal(size=blocks * threads).astype("f4")
-        said, by_block = f"{mine.name}, launched as {blocks} x {threads} threads,", x.reshape(blocks, threads)
+        said = f"{mine.name}, launched as {blocks} x {threads} threads,"
+        by_block = x.reshape(blocks, threads)
         mistakes = {
             "it turns the other way": np.roll(by_block, 1, axis=1).ravel(),
             "the last number of each block stays": np.c_[by_block[:, 1:], by_block[:, -1]].ravel(),

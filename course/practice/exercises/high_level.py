@@ -60,7 +60,9 @@ STEPS = {"SGD": sgd, "Adam": adam}
 
 def epochs_of(x, y, step):
     """The mean losses of eight epochs in batches of ten rows; the weights [w, b], 0 at first, before and after each."""
-    now, losses, weights = np.zeros((2, 1)), [], [np.zeros((2, 1))]
+    now = np.zeros((2, 1))
+    losses = []
+    weights = [np.zeros((2, 1))]
     for _ in range(8):
         total = 0.0
         for k in range(0, len(x), 10):
@@ -76,7 +78,8 @@ def epochs_of(x, y, step):
 @exercise("05-2", lines=9)
 def averaged(mine, draw):
     """A callback that, after training, sets the model's weights to the means of its weights after each epoch."""
-    shapes, ever = ((2, 3), (1, 3), (3, 1), (1, 1)), []
+    shapes = ((2, 3), (1, 3), (3, 1), (1, 1))
+    ever = []
     trainings = [[weights_like(shapes, draw) for _ in range(1 + epochs)] for epochs in (3, 1, 5, 0)]
     x, y = draw.normal(size=(2, 20, 2)).astype("f4")
     found = mine.ask(callback_told, trainings, x, y[:, :1])
@@ -122,7 +125,12 @@ def dead_units(mine, draw):
         activations = ["relu"] * (len(sizes) - 2) + ["sigmoid"]
         x = draw.uniform(0.5, 1.5, size=(rows, sizes[0])).astype(dtype)
         x[0] *= 0.01
-        weights, values, right, for_one_row, zeros, rows_of_zeros = [], x, [], [], [], []
+        weights = []
+        values = x
+        right = []
+        for_one_row = []
+        zeros = []
+        rows_of_zeros = []
         for k, (inputs, units) in enumerate(zip(sizes, sizes[1:], strict=False)):
             w = draw.uniform(0.1, 1.0, size=(inputs, units)).astype(dtype)  # positive: the bias decides
             bias = draw.choice([-100.0, -0.2, 0.1], size=(1, units)).astype(dtype)
@@ -153,8 +161,10 @@ def held_out(mine, draw):
     """(x, y, x_test, y_test): a share of the rows, drawn at random by a seed, is held out for the test."""
     for rows, share in ((1000, 0.25), (8, 0.5), (400, 0.125), (10, 0.25)):
         x = np.arange(2.0 * rows).reshape(rows, 2)  # row r holds 2·r and 2·r + 1
-        y, last = x[:, :1] // 2, int(rows * share)
-        seed, said = int(draw.integers(1000)), f"{mine.name}(x, y, {share}, seed), x of {rows} rows,"
+        y = x[:, :1] // 2
+        last = int(rows * share)
+        seed = int(draw.integers(1000))
+        said = f"{mine.name}(x, y, {share}, seed), x of {rows} rows,"
         runs = []
         for s in (seed, seed, seed + 1):
             result, after = mine.ask(called, said, [x, y, share, s])
@@ -198,7 +208,8 @@ def check_pattern(said, held, rows):
     random, about `expected` pairs have each distance, plus or minus `spread`.
     """
     share = len(held) / rows
-    expected, spread = len(held) * (len(held) - 1) / (rows - 1), rows**0.5 * share * (1 - share)
+    expected = len(held) * (len(held) - 1) / (rows - 1)
+    spread = rows**0.5 * share * (1 - share)
     apart = np.bincount((held[:, None] - held).ravel() % rows, minlength=rows)
     apart[0] = 0
     if apart.max() > expected + 8 * spread:

@@ -68,7 +68,9 @@ class Candidate:
     """A reader's function or class as a check sees it: only its answers, which are plain data."""
 
     def __init__(self, answer):
-        self.answer, self.name, self.cases = answer, "it", 0
+        self.answer = answer
+        self.name = "it"
+        self.cases = 0
 
     def ask(self, question, *inputs):
         """The answer to a question of `cases`. It may come from another process, so it is treated as data only."""
@@ -114,7 +116,8 @@ def in_words(value):
 def equal(p, q, near=0.0):
     """Whether two values are equal. NaN equals NaN, and numbers may differ by `near` times the largest size in q."""
     try:
-        p, q = np.asarray(p), np.asarray(q)
+        p = np.asarray(p)
+        q = np.asarray(q)
         if p.shape != q.shape:
             return False
         same = (p == q) | ((p != p) & (q != q))

@@ -101,7 +101,8 @@ def steps_of(mine, draw):
         shape = tuple(size if draw.random() < 0.6 else 1 for size in common)[draw.integers(0, 2) :]
         cases.append((shape, common))
     for shape, common in cases:
-        own, missing = lying(shape), len(common) - len(shape)
+        own = lying(shape)
+        missing = len(common) - len(shape)
         right = [0] * missing + [step * (size > 1) for size, step in zip(shape, own, strict=True)]
         mistakes = {
             "it aligns the shapes at the left": [*right[missing:], *[0] * missing],
@@ -130,10 +131,12 @@ def sum_by_fours(mine, draw):
             for k in range(0, whole, 4):
                 lanes = lanes + x[:, k : k + 4]
             a, b, c, d = lanes.T
-            right, in_a_row = (a + b) + (c + d), ((a + b) + c) + d
+            right = (a + b) + (c + d)
+            in_a_row = ((a + b) + c) + d
             lost = right
             for k in range(whole, n):
-                right, in_a_row = right + x[:, k], in_a_row + x[:, k]
+                right = right + x[:, k]
+                in_a_row = in_a_row + x[:, k]
             mistakes = {
                 "the rest of a row is left out": lost,
                 "the last number is left out": lost if n - whole == 1 else (),

@@ -90,7 +90,8 @@ def jacobian(mine, draw):
     """J[i, j], the slope of result i in input j, of functions from n numbers to m."""
     for dtype in NEAR:
         for m, n in ((2, 3), (3, 3), (4, 2), (1, 3), (5, 1)):
-            a, x = draw.normal(size=(m, n)), draw.normal(size=n).astype(dtype)
+            a = draw.normal(size=(m, n))
+            x = draw.normal(size=n).astype(dtype)
             inside = 2.0 * a * x * (1.0 - np.tanh(a @ x.astype("f8") ** 2)[:, None] ** 2)
             for function, right in (("line", a), ("bent", inside)):
                 said = f"{mine.name}({function}, x), from {n} numbers to {m} in {x.dtype},"
@@ -111,7 +112,8 @@ STAY = {  # {program in `products`: how many ops it must keep}, if that is not 1
 def values_of(said, graph, inputs, variable):
     """Run a graph (nodes, outputs) op by op in NumPy. Return the values of its outputs, and the number of its ops."""
     nodes, outputs = graph
-    known, ops = [], 0
+    known = []
+    ops = 0
     for op, read, leaf in nodes:
         if read:
             given = [known[k] for k in read]
@@ -189,15 +191,22 @@ def descended(parts, weights, rate, steps, resets):
     w, b, dw, db = *weights, 0.0, 0.0
     for _ in range(steps):
         if resets == "each step":
-            dw, db = 0.0, 0.0
+            dw = 0.0
+            db = 0.0
         for x, y in parts:
             if resets == "each loss":
-                dw, db = 0.0, 0.0
+                dw = 0.0
+                db = 0.0
             error = 2.0 * (np.sum(x * w, axis=1, keepdims=True) + b - y) / len(x)
-            dw, db = dw + np.sum(error * x, axis=0, keepdims=True), db + np.sum(error, axis=0, keepdims=True)
+            dw = dw + np.sum(error * x, axis=0, keepdims=True)
+            db = db + np.sum(error, axis=0, keepdims=True)
             if resets == "each update":
-                w, b, dw, db = w - rate * dw, b - rate * db, 0.0, 0.0
-        w, b = w - rate * dw, b - rate * db
+                w = w - rate * dw
+                b = b - rate * db
+                dw = 0.0
+                db = 0.0
+        w = w - rate * dw
+        b = b - rate * db
     return np.concatenate([w, b], axis=1)
 
 

@@ -22,7 +22,8 @@ def scale(mine, draw):
     for dtype in ("f8", "f4"):
         for rows, columns in ((3, 2), (4, 4), (1, 5), (7, 1)):
             x, more = (draw.normal(size=(n, columns)).astype(dtype) for n in (rows, rows + 2))
-            w, said = draw.normal(size=columns).astype(dtype), f"{mine.name}() of x, {x.dtype}[{rows}, {columns}],"
+            w = draw.normal(size=columns).astype(dtype)
+            said = f"{mine.name}() of x, {x.dtype}[{rows}, {columns}],"
             found, shapes = mine.ask(layer_at_first, said, x)
             mistakes = {"its numbers start at 0": 0.0 * x, "it adds its numbers": x + 1.0}
             mine.compare(said, found, x, mistakes)
@@ -50,7 +51,8 @@ def huber(mine, draw):
             predicted = true + errors / 2  # exact; after the first shape some errors are 0 or 1
             predicted += np.asarray(0.25 * (shape == (6, 1)), dtype)
             weight = draw.uniform(size=shape[0]).astype(dtype)
-            error, near = predicted - true, 20 * np.finfo(dtype).eps
+            error = predicted - true
+            near = 20 * np.finfo(dtype).eps
             size = abs(error)
             right = np.where(size <= 1, error**2 / 2, size - 0.5)
             kinds = {
@@ -79,14 +81,16 @@ def huber(mine, draw):
 def sign_descent(mine, draw):
     """Subtract the rate times the sign of m, a running mean of the gradients: m ← 0.9·m + 0.1·dw."""
     for dtype, near in (("f8", 1e-12), ("f4", 1e-5)):
-        shapes, steps = ((3, 2), (1, 2), (4,)), []
+        shapes = ((3, 2), (1, 2), (4,))
+        steps = []
         w = [draw.normal(size=shape).astype(dtype) for shape in shapes]
         for step in range(1, 7):
             size = 10.0 ** draw.integers(-3, 3)
             dw = [(size * draw.normal(size=shape)).astype(dtype) for shape in shapes]
             dw[0][0] = 0.0  # a gradient of 0 in every step: these weights may not move
             steps.append((f"{mine.name}(0.125) in step {step}", 0.125 if step < 5 else 0.5, dw))
-        m, found = [np.zeros_like(x) for x in w], mine.ask(steps_taken, 0.125, w, steps)
+        m = [np.zeros_like(x) for x in w]
+        found = mine.ask(steps_taken, 0.125, w, steps)
         for (said, rate, dw), after in zip(steps, found, strict=True):
             for k, old in enumerate(m):
                 m[k] = np.asarray(0.9 * old + 0.1 * dw[k], dtype)
@@ -108,10 +112,13 @@ def sign_descent(mine, draw):
 def f1(mine, draw):
     """F1 = 2·right / (called + true), from the sums over all batches."""
     for dtype, threshold in (("f8", 0.5), ("f4", 0.5), ("f4", 0.25)):
-        rounds, expected = [], []
+        rounds = []
+        expected = []
         for rare in (0.5, 0.1, 0.9, 0.0):  # the metric is reset before each
             rounds.append([])
-            sums, unweighted, batches = np.zeros(3), np.zeros(3), []
+            sums = np.zeros(3)
+            unweighted = np.zeros(3)
+            batches = []
             for rows in (40, 3, 1, 10):
                 shape = (rows, 1) if rows > 1 else (rows,)
                 true = (draw.uniform(size=shape) < rare).astype(dtype)
@@ -119,7 +126,8 @@ def f1(mine, draw):
                 weight = draw.integers(1, 4, size=rows).astype(dtype) if dtype == "f8" else np.ones(rows, dtype)
                 said_so = p > threshold
                 parts = np.array([said_so, true, said_so * true], dtype="f8").reshape(3, rows)
-                sums, unweighted = sums + parts @ weight, unweighted + parts.sum(axis=1)
+                sums = sums + parts @ weight
+                unweighted = unweighted + parts.sum(axis=1)
                 batches.append(f1_of(*(parts @ weight)))
                 said = f"{mine.name}({threshold}) after {len(batches)} batches, the last of {rows} rows,"
                 rounds[-1].append((said, true, p, weight) if dtype == "f8" else (said, true, p))
@@ -152,7 +160,8 @@ def standardised(mine, draw):
             x = (draw.normal(size=(rows, columns)) * [3, 0.5, 1, 2][:columns] + [50, 1, -7, 0][:columns]).astype(dtype)
             test = (x[:1] + draw.uniform(2, 3) + draw.normal(size=(tests, columns))).astype(dtype)
             if columns > 1:
-                x[:, -1], test[:, -1] = 4.0, 4.0
+                x[:, -1] = 4.0
+                test[:, -1] = 4.0
                 test[0, -1] = 5.0
             both = np.concatenate([x, test])
             said = f"{mine.name}(x {list(x.shape)}, x_test {list(test.shape)})"

@@ -102,7 +102,8 @@ def grade(
     student: str, name: str, path: Path | None, keys: list[str], seconds: float, root: Path, hidden: Path
 ) -> list[Row]:
     """Test these exercises of a student's notebook, in a process that cannot see `hidden`. Returns a row for each."""
-    found, seed = {}, seed_of(student)
+    found = {}
+    seed = seed_of(student)
     if path:
         try:
             found = run_notebook(name, sources_of(path), keys, seed, seconds, root, hidden)
@@ -145,11 +146,13 @@ def run_notebook(name: str, cells: list, keys: list[str], seed: int, seconds: fl
         return found | {
             key: ("still blank", f"a solution takes about {EXERCISES[key].lines} lines") for key in keys if key in asked
         }
-    tried, done = filled | tried, set()
+    tried = filled | tried
+    done = set()
     with tempfile.TemporaryDirectory(prefix="course-grade-", ignore_cleanup_errors=True) as folder:
         copy = copy_without_solutions(root, Path(folder).resolve())
         while True:
-            process, at = Process(level_under(root, name), copy, hidden), None
+            process = Process(level_under(root, name), copy, hidden)
+            at = None
             try:
                 process.ask(START_TIMEOUT, "imports", imports)
                 for at, source in list(tried.items()):

@@ -24,7 +24,8 @@ exercises.check("{key}", {function})
 
 def blanks_in(name: str, code: dict[int, str], keys: list[str]) -> tuple[dict, dict[int, str]]:
     """{key: (state, text)} of the blanks that need not run, and {cell number: source with check} of those to run."""
-    found, filled = {}, {}
+    found = {}
+    filled = {}
     for n, source in code.items():
         key = f"{two_digits(name)[:2]}-{blank_in(source)}"
         if key not in keys or key in EXERCISES:
@@ -33,7 +34,8 @@ def blanks_in(name: str, code: dict[int, str], keys: list[str]) -> tuple[dict, d
             function = blanks.written(source, name, key[3:])
             own = blanks.filled(source, name, key[3:])
             expected = blanks.signature(blanks.written(own, name, key[3:]))
-            given, stub = blanks.signature(function), blanks.is_stub(function)
+            given = blanks.signature(function)
+            stub = blanks.is_stub(function)
         except (blanks.Unfit, RecursionError, MemoryError, ValueError) as error:
             found[key] = "not yet", str(error)
             continue
@@ -94,7 +96,8 @@ def stubs(root: Path, name: str) -> set[str]:
 
 def copy_without_solutions(root: Path, folder: Path) -> Path:
     """Copy what students' code may see of the project, without checks and solutions. Return the copy's path."""
-    copy, unseen = folder / "course", shutil.ignore_patterns("__pycache__", "exercises", ".*")
+    copy = folder / "course"
+    unseen = shutil.ignore_patterns("__pycache__", "exercises", ".*")
     for part in SEEN:
         shutil.copytree(root / part, copy / part, ignore=unseen)
     return copy

@@ -15,8 +15,14 @@ import signal
 import sys
 from pathlib import Path
 
-DISK, FILE, MEMORY, SECONDS = 256 << 20, 64 << 20, 4 << 30, 600  # bytes: in all files, in one, of memory; and CPU time
-NETWORK, FILES, PROCESSES = "the network", "your files", "running on when its time is over"
+# bytes: in all files, in one, of memory; and CPU time
+DISK = 256 << 20
+FILE = 64 << 20
+MEMORY = 4 << 30
+SECONDS = 600
+NETWORK = "the network"
+FILES = "your files"
+PROCESSES = "running on when its time is over"
 SPACE = f"filling more than {DISK >> 20} MB of disk"
 LIMITS = f"more than {MEMORY >> 30} GB of memory, {FILE >> 20} MB in a file and {SECONDS} s of computing in one process"
 PROTECTIONS = (NETWORK, FILES, PROCESSES, SPACE, LIMITS)
@@ -55,7 +61,8 @@ def confine(home: str, readable: list[str]) -> list[str]:
 
 def enter_namespaces(libc) -> bool:
     """Enter new namespaces (users, mounts, processes, IPC, no network), as the same user. Return whether it worked."""
-    user, group = os.getuid(), os.getgid()
+    user = os.getuid()
+    group = os.getgid()
     if libc.unshare(0x10000000 | 0x00020000 | 0x20000000 | 0x08000000 | 0x40000000):
         return False
     for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
@@ -76,7 +83,8 @@ def guard_children() -> None:
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     os.closerange(0, 2)  # so that the pipes are closed when the child closes them
-    status, pid = 0, 0
+    status = 0
+    pid = 0
     try:
         while pid != child:
             pid, status = os.wait()
@@ -107,7 +115,9 @@ def landlock(libc, home: str, readable: list[str]) -> bool:
     if version < 1:
         return False
     everything = (1 << min(13 + version - 1, 15)) - 1  # all rights for files: versions 2 and 3 added one each
-    read, of_a_file = 1 | 4 | 8, 1 | 2 | 4 | 1 << 14  # execute, read, list; execute, write, read, truncate
+    # execute, read, list; execute, write, read, truncate
+    read = 1 | 4 | 8
+    of_a_file = 1 | 2 | 4 | 1 << 14
     rules = Ruleset(everything, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
     size = 8 if version < 4 else 16 if version < 6 else 24
     fence = libc.syscall(444, ctypes.byref(rules), ctypes.c_size_t(size), 0)

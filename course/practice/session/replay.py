@@ -46,8 +46,11 @@ def restore_state(name: str, root: Path = ROOT) -> bool:
     from IPython import get_ipython
     from IPython.utils.capture import capture_output
 
-    shell, cells, began = get_ipython(), read_notebook(root, name, MINE).cells, time.perf_counter()
-    ran, left = 0, 0
+    shell = get_ipython()
+    cells = read_notebook(root, name, MINE).cells
+    began = time.perf_counter()
+    ran = 0
+    left = 0
     for number, source in cells_to_rerun(cells, stop.cell):
         if not source:
             left += 1
@@ -86,16 +89,21 @@ def cells_to_rerun(cells: list, last: int) -> list[tuple[int, str]]:
     In a left-out cell, a statement still runs if later code reads a name that it assigns, before assigning it again.
     """
     code = [k for k, cell in enumerate(cells) if cell.cell_type == "code"][1:]
-    trees, needed, plan = {k: parsed(cells[k].source) for k in code}, set(), []
+    trees = {k: parsed(cells[k].source) for k in code}
+    needed = set()
+    plan = []
     for k in reversed(code):
-        tree, part = trees[k], cells[k].source
+        tree = trees[k]
+        part = cells[k].source
         if k <= last and tree is not None and is_left_out(cells[k], tree):
-            kept, inner = [], set(needed)
+            kept = []
+            inner = set(needed)
             for statement in reversed(tree.body):
                 if names_assigned(statement) & inner:
                     inner |= names_read(statement)
                     kept.insert(0, statement)
-            part, tree = "\n".join(map(ast.unparse, kept)), ast.Module(kept, [])
+            part = "\n".join(map(ast.unparse, kept))
+            tree = ast.Module(kept, [])
         if tree is not None:
             needed = (needed - names_assigned(tree)) | names_read(tree)
         if k <= last:

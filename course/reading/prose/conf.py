@@ -1,6 +1,8 @@
 """Sphinx's settings: stored outputs only, no network. Every warning is an error (see `main` in course/reading)."""
 
-project, author, html_title = "levels", "the levels authors", "levels"
+project = "levels"
+author = "the levels authors"
+html_title = "levels"
 extensions = ["myst_nb", "course.reading.hooks"]
 exclude_patterns = ["jupyter_execute"]  # files of myst-nb, which Sphinx would read as pages
 
@@ -18,7 +20,8 @@ html_theme_options = {"show_navbar_depth": 1, "show_toc_level": 2, "pygments_lig
 html_theme_options |= {"pygments_dark_style": "a11y-high-contrast-dark", "use_download_button": False}
 html_math_renderer = "mathml"  # browsers render it without a script
 html_static_path = ["static"]
-html_css_files, html_js_files = ["site.css"], ["alive.js"]
+html_css_files = ["site.css"]
+html_js_files = ["alive.js"]
 html_use_index = html_domain_indices = html_show_search_summary = False  # summaries need fetch: fails on file://
 html_copy_source = html_show_sourcelink = html_show_sphinx = False
 html_context = {"default_mode": "auto"}

@@ -52,7 +52,8 @@ class _Walk(ShortFunction):
 
     def __init__(self, numbers, records, target, sources):
         told = [(op, [numbers[x] for x in inputs], attrs, numbers[y]) for op, inputs, attrs, y in records]
-        target, sources = numbers[target], [numbers[x] for x in sources]
+        target = numbers[target]
+        sources = [numbers[x] for x in sources]
 
         def walk(*tensors):
             tape = [(op, [tensors[n] for n in inputs], attrs, tensors[y]) for op, inputs, attrs, y in told]
@@ -60,7 +61,8 @@ class _Walk(ShortFunction):
 
         super().__init__(walk)
         self.ops = _asked(op for op, *_ in told)
-        self.rules, self.fails = [*map(VJPS.get, self.ops)], False
+        self.rules = [*map(VJPS.get, self.ops)]
+        self.fails = False
 
     def traced(self, signature, over):
         """Trace as in any function. Raises NoProgram if a rule raises an error or needs the numbers."""
@@ -86,7 +88,8 @@ def walk_back(records, target, sources):
     if not records or not ACCELERATION.on or not at_once():
         return None
     # A plain loop: it runs before every gradient, and comprehensions took three times as long.
-    numbers, shape = {}, []
+    numbers = {}
+    shape = []
     for op, inputs, attrs, y in records:
         shape.append(op)
         for x in inputs:

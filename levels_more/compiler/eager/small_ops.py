@@ -107,10 +107,14 @@ def _sum_of(op, plan, inputs, attrs):
 def product_program(dtype, turned_x, turned_w):
     """out[m, n] = x[m, k] @ w[k, n], HIGH rows at a time, with their sums in registers. x or w may be transposed."""
     a = Assembler("product", dtype, all_lanes(dtype))
-    out, x = a.array("out", "m", "n"), a.array("x", *("km" if turned_x else "mk"))
-    w, _ = a.array("w", *("nk" if turned_w else "kn")), a.array("unused", "tiles")  # every size must be in a shape
+    out = a.array("out", "m", "n")
+    x = a.array("x", *("km" if turned_x else "mk"))
+    # every size must be in a shape
+    w = a.array("w", *("nk" if turned_w else "kn"))
+    _ = a.array("unused", "tiles")
     with a.loop("n", a.lanes) as j, a.loop("tiles") as t:
-        first, last = a.write(f"mul i64 {t.register}, {HIGH}"), a.write(f"sub i64 {a.size('m')}, 1")
+        first = a.write(f"mul i64 {t.register}, {HIGH}")
+        last = a.write(f"sub i64 {a.size('m')}, 1")
         rows = [a.write(f"add i64 {first}, {n}") for n in range(HIGH)]  # past the last row, that row again
         rows = [Index(a, a.write(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), "m") for i in rows]
         write_sums(a, out, x, w, "k", rows, j, j, turned_x, turned_w)
@@ -119,7 +123,8 @@ def product_program(dtype, turned_x, turned_w):
 
 def _product_of(op, plan, inputs, attrs):
     """As in _MAKERS, for a matrix product. None for a large one, for several, and for integers."""
-    dtype, names = plan.spec.dtype, ["out", "x", "w"]
+    dtype = plan.spec.dtype
+    names = ["out", "x", "w"]
     turned_x, turned_w = (bool(attrs.get(f"transpose_{name}")) for name in "xw")
     _, count, m, k, n, *_ = products_of(op, *(x.shape for x in inputs), turned_x, turned_w)
     if count > 1 or m * k * n > LITTLE_WORK or dtype.kind != "f":
@@ -170,7 +175,10 @@ class ProgramPlan(Plan):
 
     def __init__(self, plan, maker):
         super().__init__(plan.spec, plan.nbytes, self.program_or_kernel, plan.numbers)
-        self.op, self.maker, self.kernel, self.pack = plan.op, maker, plan.lower, None
+        self.op = plan.op
+        self.maker = maker
+        self.kernel = plan.lower
+        self.pack = None
 
     def program_or_kernel(self):
         """Return what `run` calls."""
@@ -195,7 +203,8 @@ class ProgramPlan(Plan):
             return super().start(out, reads, attrs)
         if len(reads) != len(self.places):
             return super().start(out, reads, attrs)  # raises the error
-        block, places = self.words.copy(), self.places
+        block = self.words.copy()
+        places = self.places
         block[self.place] = out.address or address_of(out)
         for k, x in enumerate(reads):  # `zip` with `strict` takes half a microsecond
             if x is out:

@@ -53,12 +53,14 @@ def overwritten(graph, units):
     unit_number = {node: n for n, unit in enumerate(units) for node in unit.nodes}
     last_reader = _last_readers(units)
     old = {node.attrs["of"]: node for node in graph.nodes if node.op == "variable"}
-    new_values, places = [*graph.updates.values()], {}
+    new_values = [*graph.updates.values()]
+    places = {}
     for variable, node in graph.updates.items():
         was = old.get(variable)
         if node not in unit_number or new_values.count(node) > 1 or not {node, was}.isdisjoint(graph.outputs):
             continue
-        here, last = unit_number[node], last_reader.get(was, -1)
+        here = unit_number[node]
+        last = last_reader.get(was, -1)
         if last < here or last == here and units[here].loop is not None:
             places[node] = variable
     return places
@@ -95,7 +97,9 @@ def _room(spec):
 def shared_buffers(units, kept):
     """{node: a buffer} for values that pass between units and are not kept. They are reused after the last reader."""
     last_reader = _last_readers(units)
-    buffers, free = {}, {}  # free: {bytes: buffers}
+    # free: {bytes: buffers}
+    buffers = {}
+    free = {}
     for n, unit in enumerate(units):
         for node in unit.nodes:
             if node not in kept and last_reader[node] > n:
@@ -125,14 +129,19 @@ class FusedProgram:
         read = [node.attrs["of"] for node in leaves if node.op == "variable"]
         self.variables = [*dict.fromkeys([*read, *graph.updates])]
         self.locks = LockAll(self.variables)
-        inputs, outputs = [("input", k) for k in self.inputs], [("out", k) for k in range(len(graph.outputs))]
+        inputs = [("input", k) for k in self.inputs]
+        outputs = [("out", k) for k in range(len(graph.outputs))]
         # the names of what each call passes
         self.names = ["steps", "rows", "batches", *inputs, *outputs, *map(_home, self.variables)]
-        self.programs, self.buffers, self.is_over = [None] * len(self.units), {}, over
+        self.programs = [None] * len(self.units)
+        self.buffers = {}
+        self.is_over = over
         self.now = np.zeros(1, np.int64)  # the number of the current step
         self.words = {node: self.leaf(node, over) for node in leaves}  # node -> its place, as in `leaf`
         self.place_results()
-        self.most_threads, self.lists = most_threads(graph), {}  # {number of threads: its ProgramList}
+        # {number of threads: its ProgramList}
+        self.most_threads = most_threads(graph)
+        self.lists = {}
         self.specs = [node.spec for node in graph.outputs]
         self.current()
 
@@ -176,7 +185,9 @@ class FusedProgram:
         """The programs at the beginning of each of many steps: they fetch the rows of its batch."""
         for node in self.graph.nodes:
             if node.op == "input":
-                batch, source, calls = node.spec.shape[0], (node.op, node.attrs["of"]), []
+                batch = node.spec.shape[0]
+                source = (node.op, node.attrs["of"])
+                calls = []
                 width = math.prod(node.spec.shape) // batch
                 for i, rows in shares(batch, parts if batch * width >= WORTH_SHARING else 1):
                     program = fetch_program(batch, width, node.spec.dtype, rows)
@@ -186,13 +197,15 @@ class FusedProgram:
 
     def place(self, x, begin):
         """The place of the numbers of a node, from number `begin` on."""
-        where, nbytes = self.words[x], begin * x.spec.dtype.itemsize
+        where = self.words[x]
+        nbytes = begin * x.spec.dtype.itemsize
         return where + nbytes if isinstance(where, int) else Beyond(where, nbytes) if nbytes else where
 
     def steps(self, parts):
         """The programs of the units, in parts, with the places of their arrays."""
         for n, unit in enumerate(self.units):
-            found, calls = _unit_parts(unit, [node for node in unit.nodes if node in self.words], parts), []
+            found = _unit_parts(unit, [node for node in unit.nodes if node in self.words], parts)
+            calls = []
             self.programs[n] = found[0][0], [x for x, _ in found[0][1]]
             for k, (program, arrays) in enumerate(found):
                 own = {x: address(self.buffer(x, (parts, n, k)).data) for x, _ in arrays if type(x) is Spec}
@@ -210,7 +223,8 @@ class FusedProgram:
                 yield [(copy_program(math.prod(node.spec.shape), node.spec.dtype), [("out", k), self.words[node]])]
         for variable, node in self.graph.updates.items():
             if self.words[node] != _home(variable):
-                to, count = _home(variable), math.prod(node.spec.shape)
+                to = _home(variable)
+                count = math.prod(node.spec.shape)
                 yield [(copy_program(count, node.spec.dtype), [to, self.words[node]])]
 
     def launch(self, args, outs, *sizes):

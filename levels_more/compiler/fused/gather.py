@@ -33,7 +33,8 @@ def row_limits(graph):
             while rows.op in ("copy", "reshape", "transpose"):  # these keep all numbers of their input
                 (rows,) = rows.inputs
             if rows.op == "slice" and rows.attrs["slices"][:1] == ((None, None, None),):  # of all rows
-                part, (rows,) = rows.attrs["slices"], rows.inputs
+                part = rows.attrs["slices"]
+                (rows,) = rows.inputs
             if rows.op == "input":
                 key = rows.attrs["of"], part
                 limits[key] = min(limit, limits.get(key, limit))
@@ -63,8 +64,10 @@ def gather_program(count, limit, width, dtype, checked=False):
     If it is `checked`, a missing row stores 1 at the address in the word `answer`, and row 0 is read instead.
     """
     a = assembler("gather", dtype, all_lanes(dtype))
-    out, x = a.array("out", count, width), a.array("x", limit, width)
-    rows, answer = a.array("rows", count, rows_of=limit), a.word("answer", "ptr") if checked else None
+    out = a.array("out", count, width)
+    x = a.array("x", limit, width)
+    rows = a.array("rows", count, rows_of=limit)
+    answer = a.word("answer", "ptr") if checked else None
     with a.loop(count) as i:
         row = a.load(rows, i)
         if checked:
@@ -81,7 +84,8 @@ def gather_program(count, limit, width, dtype, checked=False):
 def scatter_program(count, limit, width, dtype):
     """out[rows[i]] += x[i], in the order of i, starting from zeros."""
     a = assembler("scatter_add", dtype, all_lanes(dtype))
-    out, x = a.array("out", limit, width), a.array("x", count, width)
+    out = a.array("out", limit, width)
+    x = a.array("x", count, width)
     rows = a.array("rows", count, rows_of=limit)
     with a.loop(limit) as i, a.loop(width, a.lanes) as j:
         a.store(Value(a, "zeroinitializer"), out, i, j)
@@ -96,7 +100,8 @@ def scatter_program(count, limit, width, dtype):
 def one_hot_program(count, depth, dtype):
     """out[i, rows[i]] = 1, all others 0."""
     a = assembler("one_hot", dtype, all_lanes(dtype))
-    out, rows = a.array("out", count, depth), a.array("rows", count, rows_of=depth)
+    out = a.array("out", count, depth)
+    rows = a.array("rows", count, rows_of=depth)
     with a.loop(count) as i:
         with a.loop(depth, a.lanes) as j:
             a.store(Value(a, "zeroinitializer"), out, i, j)

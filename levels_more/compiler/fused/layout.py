@@ -20,7 +20,8 @@ def _along(a, i, start, step, size):
     register = a.write(f"add i64 {a.write(f'mul i64 {i.register}, {step}')}, {start}")
     if not i.each:
         return Index(a, register, size)
-    kind, (start, by) = a.wide("i64"), (a.constant("i64", str(n)) for n in (start, step))
+    kind = a.wide("i64")
+    start, by = (a.constant("i64", str(n)) for n in (start, step))
     each = a.write(f"add {kind} {a.write(f'mul {kind} {i.each}, {by}')}, {start}")
     return Index(a, register if step == 1 else None, size, each)  # with another step the lanes are not contiguous
 
@@ -71,18 +72,22 @@ def _transpose(node):
 
 
 def _slice(node):
-    shape, given = node.spec.shape, node.inputs[0].spec.shape
+    shape = node.spec.shape
+    given = node.inputs[0].spec.shape
     return _moves(node, [(0, shape, _all_axes(shape), _part(given, node.attrs["slices"]))])
 
 
 def _slice_grad(node):
-    shape, given = node.spec.shape, node.inputs[0].spec.shape
+    shape = node.spec.shape
+    given = node.inputs[0].spec.shape
     zeros = None, shape, _all_axes(shape), ()
     return _moves(node, [zeros, (0, given, _part(shape, node.attrs["slices"]), _all_axes(given))])
 
 
 def _concat(node):
-    axis, begin, moves = node.attrs.get("axis", 0), 0, []
+    axis = node.attrs.get("axis", 0)
+    begin = 0
+    moves = []
     for k, x in enumerate(node.inputs):
         shape = x.spec.shape
         moves.append((k, shape, tuple((n, begin * (n == axis), 1) for n in range(len(shape))), _all_axes(shape)))
@@ -97,8 +102,10 @@ LANES_IN_ONE = {"reduce_max": ("fmaximum", "smax"), "reduce_min": ("fminimum", "
 @while_held
 def extreme_program(op, before, within, after, dtype):
     """out[before, after] = the largest (or smallest) of x[before, within, after] over its middle axis."""
-    last, a = after == 1, assembler("extreme", dtype, all_lanes(dtype))
-    out, x = a.array("out", before, after), a.array("x", before, within, *[after] * (not last))
+    last = after == 1
+    a = assembler("extreme", dtype, all_lanes(dtype))
+    out = a.array("out", before, after)
+    x = a.array("x", before, within, *[after] * (not last))
     found = a.slot(a.kind)
     with a.loop(before) as i, nullcontext(0) if last else a.loop(after, a.lanes) as j:
         column = [j] * (not last)
@@ -128,7 +135,8 @@ def _extreme(node):
 def place_program(op, before, within, after, dtype):
     """out[before, after] = the first index of the largest (or smallest) of x[before, within, after] along `within`."""
     a = Assembler("place", dtype, 1 if after == 1 else all_lanes(dtype))
-    out, x = array_like(a, "out", np.dtype("i8"), before, after), a.array("x", before, within, after)
+    out = array_like(a, "out", np.dtype("i8"), before, after)
+    x = a.array("x", before, within, after)
     slots = [a.slot(a.kind) for _ in "ab"]  # the largest so far, and its index
     with a.loop(before) as i, a.loop(after, a.lanes) as j:
         first = a.load(x, i, 0, j)
@@ -136,7 +144,8 @@ def place_program(op, before, within, after, dtype):
             a.emit(f"store {a.kind} {start.register}, ptr {slot}")
         with a.loop(within) as k:
             top, place = (Value(a, a.write(f"load {a.kind}, ptr {slot}")) for slot in slots)
-            number, here = a.load(x, i, k, j), a.count(k)
+            number = a.load(x, i, k, j)
+            here = a.count(k)
             stays = number <= top if op == "arg_max" else top <= number
             for slot, old, new in zip(slots, (top, place), (number, here), strict=True):
                 new = select(top == top, select(stays, old, new), old)  # noqa: PLR0124 (a NaN stays)
@@ -157,11 +166,14 @@ def _place(node):
 @while_held
 def uniform_program(count, dtype):
     """out[i] = number i of the uniform numbers in [0, 1) that follow `state`, two int64: key and counter."""
-    a, steps = Assembler("random_uniform", np.float64, all_lanes(np.dtype("f8"))), 2.0 ** (24 if dtype == "f4" else 53)
-    out, state = array_like(a, "out", dtype, count), array_like(a, "state", np.dtype("i8"), 2)
+    a = Assembler("random_uniform", np.float64, all_lanes(np.dtype("f8")))
+    steps = 2.0 ** (24 if dtype == "f4" else 53)
+    out = array_like(a, "out", dtype, count)
+    state = array_like(a, "state", np.dtype("i8"), 2)
     key, first = (Word(a, a.load(state, k).register) for k in (0, 1))
     with a.loop(count, a.lanes) as i:
-        counter, none = first + (Word(a, i.each) >> 1), LOW - LOW
+        counter = first + (Word(a, i.each) >> 1)
+        none = LOW - LOW
         words = philox(counter & LOW, counter >> HIGH, none, none, key & LOW, key >> HIGH)
         u, v = ((((x << HIGH) | y) >> ELEVEN).number() / 2.0**53 for x, y in (words[:2], words[2:]))
         number = select((Word(a, i.each) & 1).number() == 1.0, v, u)

@@ -36,7 +36,9 @@ class Unit:
     """
 
     def __init__(self, loop):
-        self.nodes, self.loop, self.closed = [], loop, False
+        self.nodes = []
+        self.loop = loop
+        self.closed = False
 
     def __repr__(self):
         names = " ".join(node.op for node in self.nodes)
@@ -48,7 +50,8 @@ def _cast(node):
 
     None for a cast from floats to integers: its kernel raises an error for numbers that do not fit.
     """
-    given, made = node.inputs[0].spec.dtype, node.spec.dtype
+    given = node.inputs[0].spec.dtype
+    made = node.spec.dtype
     if given == made or made.kind == "f" and given.kind != "b":
         return lambda x: x
     if made.kind == "b":
@@ -124,7 +127,9 @@ class LoopWriter:
         self.a = a = assembler("fused loop", dtype, all_lanes(dtype))
         sizes = {x: self.along(x, self.sizes) for x in self.axes_of}
         self.arrays = {x: array_like(a, f"x{n}", x.spec.dtype, *sizes[x]) for n, x in enumerate(sizes)}
-        self.values, self.index = {}, []  # {node: its Value in the open loops}; the counters of these loops
+        # {node: its Value in the open loops}; the counters of these loops
+        self.values = {}
+        self.index = []
         with ExitStack() as loops:
             self.load()
             for depth, size in enumerate(self.sizes, 1):

@@ -42,7 +42,8 @@ class ProgramList:
 
     def __init__(self, units, names, now, threads):
         self.calls = [call for parts in units for call in parts]
-        self.threads, self.now = threads, now
+        self.threads = threads
+        self.now = now
         self.table = np.empty((len(self.calls), 2), np.int64)
         known = {"programs": len(self.calls)}
         self.program, arrays = list_program(), [address(self.table), address(now)]
@@ -51,12 +52,14 @@ class ProgramList:
             self.program, arrays = team_program(), [address(self.table), address(self.before), address(now)]
             known |= {"parts": len(self.calls), "others": let_others_run()}
             names = [*names, "free", "done"]
-        words, starts = [], []
+        words = []
+        starts = []
         for program, places in [*self.calls, (self.program, arrays)]:
             starts.append(len(words))
             placed = known | dict(zip(program.arrays, places, strict=True))
             words += [placed.get(name, name) for name in program.words]
-        self.block, self.start = (ctypes.c_int64 * len(words))(), starts[-1]
+        self.block = (ctypes.c_int64 * len(words))()
+        self.start = starts[-1]
         self.told = []  # (number of a word, index in what `run` passes, bytes to add)
         for n, word in enumerate(words):
             if isinstance(word, int):

@@ -54,8 +54,11 @@ class _ProductWriter:
 
     def __init__(self, m, k, n, dtype, turned_x, turned_w, rows, columns, count, own_x, own_w):
         self.a = a = Assembler("product", dtype, all_lanes(dtype))
-        self.k, self.turned_x, self.turned_w = k, turned_x, turned_w
-        self.rows, self.columns = rows, columns
+        self.k = k
+        self.turned_x = turned_x
+        self.turned_w = turned_w
+        self.rows = rows
+        self.columns = columns
         own = [count > 1, own_x, own_w]
         front = [(count,) if each else () for each in own]
         self.out = a.array("out", *front[0], m, n)
@@ -70,7 +73,8 @@ class _ProductWriter:
 
     def product(self, front):
         """Write one of the products. `front`: the indices of its matrices in out, x and w."""
-        a, rows = self.a, self.rows
+        a = self.a
+        rows = self.rows
         count = math.ceil(rows / (TILE_ROWS * TILE_VECTORS))
         high = math.ceil(rows / count)  # tiles of about equal height, with no more sums than registers
         with a.loop(self.columns, a.lanes) as j:
@@ -108,7 +112,9 @@ def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None,
 def column_program(m, k, dtype):
     """out[m] = x[m, k] @ w[k], each a sum over the lanes."""
     a = Assembler("column", dtype)
-    out, x, w = a.array("out", m), a.array("x", m, k), a.array("w", k)
+    out = a.array("out", m)
+    x = a.array("x", m, k)
+    w = a.array("w", k)
     with a.loop(m) as i:
         total = a.sum()
         with a.loop(k, a.lanes) as p:
@@ -119,7 +125,8 @@ def column_program(m, k, dtype):
 
 def product_of(node, parts=1):
     """The program of a matmul in parts, as in PARTS. Raises NoProgram for integers, and if its kernel is faster."""
-    (x, w), dtype = node.inputs, node.spec.dtype
+    x, w = node.inputs
+    dtype = node.spec.dtype
     if dtype.kind != "f":
         raise NoProgram(f"{node!r}: a product of whole numbers is left to its kernel")
     lanes = all_lanes(dtype)
@@ -128,9 +135,11 @@ def product_of(node, parts=1):
     m, k, n = products[2:5]
     if m * k * n >= WORTH_PACKING and k * n * dtype.itemsize > NEAR_BYTES:
         raise NoProgram(f"{node!r} is worth packing")
-    panel, found = node.spec.device.spec((k, lanes), dtype), []
+    panel = node.spec.device.spec((k, lanes), dtype)
+    found = []
     if products.count > 1:
-        own_x, own_w = products.own_x, products.own_w
+        own_x = products.own_x
+        own_w = products.own_w
         for i, count in shares(products.count, parts):
             own = own_x and count > 1, own_w and count > 1
             program = product_program(m, k, n, dtype, turned_x, turned_w, m, n, count, *own)
@@ -157,7 +166,8 @@ def sum_program(before, within, after, mean, dtype, rows, columns, in_order=Fals
     """
     last = after == 1
     a = assembler("sum", dtype, 1 if last and (in_order or dtype != np.float32) else all_lanes(dtype))
-    out, x = a.array("out", before, after), a.array("x", before, within, *[after] * (not last))
+    out = a.array("out", before, after)
+    x = a.array("x", before, within, *[after] * (not last))
     with a.loop(rows) as i, nullcontext(0) if last else a.loop(columns, a.lanes) as j:
         total = a.sum()
         with a.loop(within, a.lanes if last else 1) as k:
@@ -169,11 +179,14 @@ def sum_program(before, within, after, mean, dtype, rows, columns, in_order=Fals
 
 def sum_of(node, parts=1, mean=False):
     """The program of a sum or a mean in parts, as in PARTS. Raises NoProgram for a mean of whole numbers."""
-    (x,), dtype, lanes = node.inputs, node.spec.dtype, all_lanes(node.spec.dtype)
+    (x,) = node.inputs
+    dtype = node.spec.dtype
+    lanes = all_lanes(node.spec.dtype)
     if mean and dtype.kind == "i":
         raise NoProgram(f"{node!r} of whole numbers is left to its kernel")
     before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
-    (down, across), found = grid(before, math.ceil(after / lanes), parts), []
+    down, across = grid(before, math.ceil(after / lanes), parts)
+    found = []
     for (i, rows), (j, columns) in itertools.product(shares(before, down), shares(after, across, lanes)):
         program = sum_program(before, within, after, mean, dtype, rows, columns)
         found.append((program, [(node, i * after + j), (x, i * within * after + j)]))
@@ -199,7 +212,8 @@ def row_kernel_of(node, parts=1):
     if width > WIDEST_ROW:
         raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST_ROW}")
     kernel = KERNELS[node.op, node.spec.device.kind]
-    count, found = math.prod(node.spec.shape) // width, []
+    count = math.prod(node.spec.shape) // width
+    found = []
     for begin, rows in shares(count, parts, all_lanes(node.spec.dtype)):
         program = rows_program(kernel, len(node.inputs), rows, width, node.spec.dtype)
         found.append((program, [(x, begin * width) for x in (node, *node.inputs)]))
@@ -210,8 +224,10 @@ def row_kernel_of(node, parts=1):
 def fetch_program(batch, width, dtype, count):
     """out[i] = x[batches[now, i]] for the first `count` rows i."""
     a = assembler("fetch", dtype, all_lanes(dtype))
-    batches, now = a.array("batches", "steps", batch, rows_of="rows"), a.array("now", 1, rows_of="steps")
-    x, out = a.array("x", "rows", width), a.array("out", batch, width)
+    batches = a.array("batches", "steps", batch, rows_of="rows")
+    now = a.array("now", 1, rows_of="steps")
+    x = a.array("x", "rows", width)
+    out = a.array("out", batch, width)
     with a.loop(count) as i:
         row = a.load(batches, a.load(now, 0), i)
         with a.loop(width, a.lanes) as j:
@@ -223,7 +239,8 @@ def fetch_program(batch, width, dtype, count):
 def copy_program(count, dtype):
     """out = x"""
     a = assembler("copy", dtype, all_lanes(dtype))
-    out, x = a.array("out", count), a.array("x", count)
+    out = a.array("out", count)
+    x = a.array("x", count)
     with a.loop(count, a.lanes) as i:
         a.store(a.load(x, i), out, i)
     return a.assemble()
@@ -233,7 +250,8 @@ def copy_program(count, dtype):
 def keep_program(dtype):
     """out[now] = x[0]: keep the result of a step at the index of that step."""
     a = assembler("keep", dtype, 1)
-    out, x = a.array("out", "steps"), a.array("x", 1)
+    out = a.array("out", "steps")
+    x = a.array("x", 1)
     now = a.array("now", 1, rows_of="steps")
     a.store(a.load(x, 0), out, a.load(now, 0))
     return a.assemble()

@@ -39,7 +39,9 @@ class Part:
     """A unit as a launch: run(arrays) takes {node: array}, and reads and writes `nbytes` bytes."""
 
     def __init__(self, unit, nbytes, run):
-        self.unit, self.nbytes, self.run = unit, nbytes, run
+        self.unit = unit
+        self.nbytes = nbytes
+        self.run = run
 
     def __repr__(self):
         return repr(self.unit)
@@ -89,7 +91,8 @@ class FusedReplay(Replay):
     def kernel(self, unit, plan_of):
         """The Part that runs the kernel of a single op."""
         (node,) = unit.nodes
-        plan, nodes = plan_of[node], (node, *node.inputs)
+        plan = plan_of[node]
+        nodes = (node, *node.inputs)
         numbers = [node.attrs[name] for name in plan.numbers]
         return Part(unit, plan.nbytes, lambda arrays: plan.run(*[arrays[x] for x in nodes], *numbers))
 

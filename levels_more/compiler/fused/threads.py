@@ -50,7 +50,8 @@ def grid(high, wide, parts):
     """(parts down, parts across) for high × wide tiles: first the largest part is kept small, then near to a square."""
 
     def largest(down):
-        height, width = math.ceil(high / down), math.ceil(wide / (parts // down))
+        height = math.ceil(high / down)
+        width = math.ceil(wide / (parts // down))
         return height * width, height + width, down
 
     down = min((n for n in range(1, parts + 1) if parts % n == 0), key=largest)

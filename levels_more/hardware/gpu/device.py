@@ -25,8 +25,10 @@ def launch_kernel(kernel, blocks, threads, *arguments, order=None):
     threads. With arrays of numba.cuda it runs on the real GPU. Raises GpuError or a subclass of it.
     """
     expect(hasattr(kernel, "__code__") or hasattr(kernel, "py_func"), "launch", kernel, "a kernel, a function")
-    grid, block = as_size(kernel, "blocks", blocks), as_size(kernel, "threads a block", threads)
-    count, most = math.prod(block), LAUNCH_LIMITS["threads"]
+    grid = as_size(kernel, "blocks", blocks)
+    block = as_size(kernel, "threads a block", threads)
+    count = math.prod(block)
+    most = LAUNCH_LIMITS["threads"]
     if count > most:
         raise GpuError(f"{kernel.__name__}: {threads} threads a block are {count:,}; at most {most:,} go")
     kinds = {hasattr(value, "__cuda_ndarray__") for value in arguments if hasattr(value, "shape") and value.shape}

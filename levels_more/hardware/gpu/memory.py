@@ -41,7 +41,8 @@ class Block:
     """One block of threads, and the shared arrays that its kernel asked for: {(code, position): array}."""
 
     def __init__(self, index):
-        self.index, self.arrays = index, {}
+        self.index = index
+        self.arrays = {}
 
 
 class Thread:
@@ -50,14 +51,18 @@ class Thread:
     __slots__ = ("block", "index", "warp", "barrier")
 
     def __init__(self, block, index, warp):
-        self.block, self.index, self.warp = block, index, warp
+        self.block = block
+        self.index = index
+        self.warp = warp
         self.barrier = None
 
     def __str__(self):
         return f"thread {_spot(self.index, cuda.blockDim)} of block {_spot(self.block.index, cuda.gridDim)}"
 
 
-READ, WRITE, ATOMIC = "reads", "writes", "atomically updates"
+READ = "reads"
+WRITE = "writes"
+ATOMIC = "atomically updates"
 
 
 UNUSED = None, None
@@ -93,10 +98,14 @@ class View:
     __iter__ = None
 
     def __init__(self, data, name, cells, past, written=None, origin=None):
-        self.data, self.name = data, name
-        self.cells, self.past, self.written = cells, past, written
+        self.data = data
+        self.name = name
+        self.cells = cells
+        self.past = past
+        self.written = written
         self.address = data.__array_interface__["data"][0]
-        self.shape, self.ndim = data.shape, data.ndim
+        self.shape = data.shape
+        self.ndim = data.ndim
         self.length, self.columns = (*self.shape, 1, 1)[:2]
         self.down, self.across = (*data.strides, 0, 0)[:2]
         self.origin = self.address if origin is None else origin
@@ -139,7 +148,8 @@ def _address_of(view, index, verb):
     """The same as View.locate, for an index of any kind."""
     if type(index) is slice and verb is READ:
         return None
-    at, address = index if type(index) is tuple else (index,), view.address
+    at = index if type(index) is tuple else (index,)
+    address = view.address
     if len(at) > view.ndim or not all(hasattr(i, "__index__") and type(i) is not bool for i in at):
         raise GpuError(f"{view.name}[{index}] is no element: it takes {view.ndim} whole number(s)")
     for i, size, stride in zip(at, view.shape, view.data.strides, strict=False):
@@ -154,7 +164,8 @@ def _address_of(view, index, verb):
 def _part_of(view, index):
     """A view of some rows, x[2:5], or of one, x[2]."""
     if type(index) is slice:
-        first, last = index.start or 0, view.length if index.stop is None else index.stop
+        first = index.start or 0
+        last = view.length if index.stop is None else index.stop
         if not 0 <= first <= last <= view.length or index.step not in (None, 1):
             raise OutOfBounds(f"{view.name}[{first}:{last}] is outside of shape {view.shape}, or goes in steps")
         index = slice(first, last)
@@ -174,9 +185,11 @@ def note(view, address, index, verb):
     a thread that wrote it: no other may access it. A barrier makes it free again, for this block. A state holds one
     access, (verb, thread, code, instruction), or two, enough to report a race: (kind, owner, access, access).
     """
-    frame, thread = sys._getframe(2), cuda.thread
+    frame = sys._getframe(2)
+    thread = cuda.thread
     use = verb, thread, frame.f_code, frame.f_lasti
-    before, state = view.past.get(address, UNUSED), view.cells.get(address, UNUSED)
+    before = view.past.get(address, UNUSED)
+    state = view.cells.get(address, UNUSED)
     if before is not UNUSED and before[1] is not thread.block and _clash(before[0], verb):
         race(view, index, before, use)
     kind, owner = state[:2]
@@ -242,7 +255,8 @@ def shared_array(shape, dtype):
 
     Raises GpuError if a block asks for more than SHARED bytes.
     """
-    frame, arrays = sys._getframe(1), cuda.block.arrays
+    frame = sys._getframe(1)
+    arrays = cuda.block.arrays
     line = frame.f_code, position(frame.f_code, frame.f_lasti)
     if line not in arrays:
         arrays[line] = _on_chip("shared", shape, dtype, cuda.run.shared)

@@ -67,8 +67,12 @@ class SimulatedLaunch:
 
     def __init__(self, kernel, order):
         self.kernel, self.dice = kernel, order if order is None else random.Random(order)
-        self.cells, self.past, self.shared = {}, {}, {}  # accesses; see View
-        self.unwritten, self.log = [], []
+        # accesses; see View
+        self.cells = {}
+        self.past = {}
+        self.shared = {}
+        self.unwritten = []
+        self.log = []
         self.os_thread, self.deadline = threading.get_ident(), time.monotonic() + LAUNCH_LIMITS["seconds"]
 
     def arranged(self, items):
@@ -82,7 +86,8 @@ class SimulatedLaunch:
 
     def block(self, index):
         """Run the threads of a block in turns. A turn ends at a barrier, or at the end of the kernel."""
-        cuda.block, cuda.blockIdx = Block(index), index
+        cuda.block = Block(index)
+        cuda.blockIdx = index
         threads = [Thread(cuda.block, at, rank // WARP) for rank, at in enumerate(every_place(cuda.blockDim))]
         self.fresh, parked, runner = iter(self.arranged(threads)), [], _worker()
         try:
@@ -91,7 +96,9 @@ class SimulatedLaunch:
                 runner = _worker()
             while self.at_barrier(threads):
                 for thread, waiting in self.arranged(parked):
-                    cuda.thread, cuda.threadIdx, thread.barrier = thread, thread.index, None
+                    cuda.thread = thread
+                    cuda.threadIdx = thread.index
+                    thread.barrier = None
                     waiting.switch()
             _WORKERS.idle += [runner, *(waiting for _, waiting in parked)]
         except BaseException:
@@ -163,14 +170,17 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
     run.arguments = [_seen_by(kernel, name, value, run, view) for name, value in zip(names, arguments, strict=True)]
     _keep_watch()
     try:
-        cuda.run, cuda.gridDim, cuda.blockDim = run, grid, block
+        cuda.run = run
+        cuda.gridDim = grid
+        cuda.blockDim = block
         for index in run.arranged(every_place(grid)):
             run.block(index)
     except (Race, Uninitialised, BarrierError):
         raise
     except Exception as error:
         run.check_written()  # an element that was never written may be the cause
-        ours, what = isinstance(error, GpuError), str(error)
+        ours = isinstance(error, GpuError)
+        what = str(error)
         if isinstance(error, Endless):
             what = f"{kernel.__name__} does not end within {LAUNCH_LIMITS['seconds']} seconds"
         what = what if ours else f"{type(error).__name__}: {error}"
@@ -254,7 +264,8 @@ def count_traffic(kernel, blocks, threads, *arguments):
     run = simulate(
         kernel, as_size(kernel, "blocks", blocks), as_size(kernel, "threads", threads), arguments, view=_Counted
     )
-    visits, sites = Counter(), {}
+    visits = Counter()
+    sites = {}
     for array, verb, thread, code, at, segment in run.log:
         site = array, verb, source_line(code, position(code, at)[0])
         visits[site, thread] += 1  # threads of a warp run in lockstep: their n-th visits are at the same time

@@ -15,7 +15,8 @@ class LambdaLR:
     def __init__(self, optimizer, lr_lambda):
         _expect(lr_lambda is None or callable(lr_lambda), "LambdaLR: lr_lambda", lr_lambda, "a function of the epoch")
         groups = optimizer.param_groups
-        self.optimizer, self.last_epoch = optimizer, 0
+        self.optimizer = optimizer
+        self.last_epoch = 0
         self.base_lrs = [group.setdefault("initial_lr", group["lr"]) for group in groups]
         self.factor = lr_lambda
         self._set()

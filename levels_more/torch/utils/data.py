@@ -39,7 +39,8 @@ class Subset(Dataset):
     """The samples of a data set at these indices."""
 
     def __init__(self, dataset, indices):
-        self.dataset, self.indices = dataset, indices
+        self.dataset = dataset
+        self.indices = indices
 
     def __len__(self):
         return len(self.indices)
@@ -109,9 +110,14 @@ class DataLoader:
         expect(fits, "DataLoader: dataset", dataset, "an object with __len__ and __getitem__")
         if shuffle and sampler is not None:
             raise ValueError("DataLoader: a sampler gives the order; leave out shuffle")
-        self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
-        self.shuffle, self.sampler, self.generator = shuffle, sampler, generator
-        self.num_workers, self.collate_fn = num_workers, collate_fn or default_collate
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.shuffle = shuffle
+        self.sampler = sampler
+        self.generator = generator
+        self.num_workers = num_workers
+        self.collate_fn = collate_fn or default_collate
         self.by_rows = collate_fn is None and type(dataset) is TensorDataset  # index each tensor once per batch
 
     def __len__(self):

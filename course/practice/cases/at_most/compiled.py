@@ -13,7 +13,9 @@ from course.practice.cases.plain_data import describe
 @all_interpreted
 def trace(mine, draw):
     """What a traced function's graph computes; which interpreter stands in the door afterwards; then both tasks."""
-    constant, variable, door = mine["constant"], mine["Variable"], mine["DOOR"]
+    constant = mine["constant"]
+    variable = mine["Variable"]
+    door = mine["DOOR"]
     w, b = variable(np.array(3.0), "w"), variable(np.array(1.0), "b")
     c, ten = constant(10.0, "f8"), np.array(10.0)
 
@@ -99,7 +101,9 @@ def traced(mine, said, python, x, *more):
 @all_interpreted
 def replay_run(mine, draw):
     """The results of graphs, their variables and locks afterwards; then five training steps of a line."""
-    constant, variable, trace = mine["constant"], mine["Variable"], mine["trace"]
+    constant = mine["constant"]
+    variable = mine["Variable"]
+    trace = mine["trace"]
     x, y = constant(2.0, "f8"), constant(5.0, "f8")
     w, b = variable(np.array(3.0), "w"), variable(np.array(1.0), "b")
 
@@ -165,20 +169,23 @@ def replay_run(mine, draw):
         weights.assign(weights - 0.1 * tape.gradient(loss, weights))
         return loss
 
-    said, (replay, _) = "five steps of a line", listening(mine, trace(step, (rows.spec, target.spec))[0])
+    said = "five steps of a line"
+    replay, _ = listening(mine, trace(step, (rows.spec, target.spec))[0])
     losses = [mine.call(said, replay.run, [rows, target])[0] for _ in range(5)]
     yield said, {"the losses": [*map(float, losses)], "the weights": weights}
 
 
 def listening(mine, graph):
     """A Replay of this graph with the reader's `run`, and a list of whether the lock is held, one entry for each op."""
-    replay, held = mine.inside("Replay")(graph), []
+    replay = mine.inside("Replay")(graph)
+    held = []
 
     class Plan:
         """A plan that notes whether the lock is held when it runs."""
 
         def __init__(self, plan):
-            self.plan, self.spec = plan, plan.spec
+            self.plan = plan
+            self.spec = plan.spec
 
         def result(self, *how):
             held.append(replay.lock.locked())

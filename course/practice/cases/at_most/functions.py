@@ -19,7 +19,8 @@ def function_call(mine, draw):
 
         def calls(said, python, *arguments):
             """The function's results for each of these arguments, and how often Python ran."""
-            runs, results = [], []
+            runs = []
+            results = []
 
             def counted(*args):
                 runs.append(len(args))
@@ -39,7 +40,8 @@ def function_call(mine, draw):
                 raise Wrong(f"{said} gives {describe(result)}, expected what Python returned: a tensor, here")
             return result if result is None else result.numpy().tolist()
 
-        two, three = constant(2.0, "f8"), constant(3.0, "f8")
+        two = constant(2.0, "f8")
+        three = constant(3.0, "f8")
         x = [constant(draw.normal(size=(rows, 2))) for rows in (10, 10, 4, 10)]
         w = Variable(np.array(3.0))
 
@@ -108,7 +110,8 @@ def programs_told(mine):
                 if getattr(given, "spec", None) is not node.spec or not hasattr(given, "spec"):
                     told = getattr(given, "spec", None) or describe(given)
                     raise Wrong(f"{mine.said}: the program that was made for {node.spec} is run on {told}")
-            before, DOOR.stands = DOOR.stands, RUN
+            before = DOOR.stands
+            DOOR.stands = RUN
             try:
                 known = computed(mine.said, self.graph, args, apply)
                 results = [apply("multiply", known[node], 1.0) for node in self.graph.outputs]

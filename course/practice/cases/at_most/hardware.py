@@ -31,7 +31,8 @@ def dot(mine, draw):
 @cases("01-_slope_at_z")
 def slope_at_z(mine, draw):
     """On floats; while a program is written, when no `if` can depend on a number; in both tasks."""
-    low, high = 1e-7, 1.0 - 1e-7
+    low = 1e-7
+    high = 1.0 - 1e-7
     yield mine.on(target=1.0, p=0.5, c=0.5, g=-1.0)
     yield mine.on(target=0.0, p=0.75, c=0.75, g=-1.0)
     rows = [(float(k % 2), p, p, -1.0 / (1 + 7 * k)) for k, p in enumerate(draw.uniform(size=20).tolist())]
@@ -39,7 +40,8 @@ def slope_at_z(mine, draw):
     for target, p, c, g in rows:
         said = "p is on a bound" if p in (low, high) else "p is clipped" if p != c else "p is not clipped"
         yield mine.on(f"{said}: target = {target:g}, p = {p}, c = {c}, g = {g:.4g}", target, p, c, g)
-    cpu, a = mine["pool"]()["cpu:0"], mine["Assembler"]("slope", "f8")
+    cpu = mine["pool"]()["cpu:0"]
+    a = mine["Assembler"]("slope", "f8")
     x, y = a.array("x", "rows", 4), a.array("y", "rows", 1)
     said = "in a program"
     with a.loop("rows") as r:
@@ -75,7 +77,8 @@ def load(mine, draw):
     x, rows = draw.normal(size=(6, 2)), np.array([2, 0, 0, 5, 1, 2, 4])
     with guarded(mine) as hardware:
         with mine.placed("_Loads.load", "hardware"):
-            told, a = "y[i] = x[i, 1], for the rows [1, 2] and [3, 4] of x", hardware.Assembler("program", "f8")
+            told = "y[i] = x[i, 1], for the rows [1, 2] and [3, 4] of x"
+            a = hardware.Assembler("program", "f8")
             yield told, ran(mine, told, a, in_a_loop(one_column), x=np.array([[1.0, 2.0], [3.0, 4.0]]), y=np.zeros(2))
             for said, body, given in (
                 ("y[i] = x[2, 0]", one_place, dict(x=x)),
@@ -84,7 +87,8 @@ def load(mine, draw):
                 ("y[i] = x[p[i], 1], where p holds row numbers", picked, dict(x=x, p=rows)),
             ):
                 for dtype, lanes, layout in LAYOUTS:
-                    told, a = said + layout, hardware.Assembler("program", dtype, lanes)
+                    told = said + layout
+                    a = hardware.Assembler("program", dtype, lanes)
                     yield told, ran(mine, told, a, in_a_loop(body), **given, y=np.zeros(len([*given.values()][-1])))
             a = hardware.Assembler("program", "f8")
             x, nine = a.array("x", 3, 2), a.array("p", 3, rows_of=9)
@@ -117,7 +121,8 @@ def store(mine, draw):
     x = draw.normal(size=6)
     with guarded(mine) as hardware:
         with mine.placed("Assembler.store", "hardware"):
-            told, a = "y[i, 1] = x[i], for x = [3, 5], where y is full of zeros", hardware.Assembler("program", "f8")
+            told = "y[i, 1] = x[i], for x = [3, 5], where y is full of zeros"
+            a = hardware.Assembler("program", "f8")
             yield told, ran(mine, told, a, in_a_loop(one_column), x=np.array([3.0, 5.0]), y=np.zeros((2, 2)))
             for said, write, y in (
                 ("y[i] = x[i]", in_a_loop(a_line), np.zeros(6)),
@@ -126,10 +131,12 @@ def store(mine, draw):
                 ("y[2] = the sum of x, behind the loop", a_total, np.zeros(3)),
             ):
                 for dtype, lanes, layout in LAYOUTS:
-                    told, a = said + layout, hardware.Assembler("program", dtype, lanes)
+                    told = said + layout
+                    a = hardware.Assembler("program", dtype, lanes)
                     yield told, ran(mine, told, a, write, x=x, y=y)
             a = hardware.Assembler("program", "f8")
-            rows, y = a.array("p", 3, rows_of=9), a.array("y", 3, 2)
+            rows = a.array("p", 3, rows_of=9)
+            y = a.array("y", 3, 2)
             with a.loop(3) as i:
                 inside = a.load(y, i, 0)
             for told, kind, *given in (
@@ -158,7 +165,8 @@ def added(mine, draw):
         a.store(total.total(), y, 0)
 
     def of_squares_too(a, x, y):
-        total, squares = a.sum(), a.sum()
+        total = a.sum()
+        squares = a.sum()
         with a.loop(x.shape[0], a.lanes) as i:
             v = a.load(x, i)
             add(total, v)
@@ -197,7 +205,8 @@ def added(mine, draw):
                 ("total += 1.0 and total += 0.25, without a loop", of_numbers, np.zeros(1)),
             ):
                 for dtype, lanes, layout in LAYOUTS:
-                    told, a = said + layout, hardware.Assembler("program", dtype, lanes)
+                    told = said + layout
+                    a = hardware.Assembler("program", dtype, lanes)
                     yield told, ran(mine, told, a, write, x=x, y=np.zeros(2))
             a = hardware.Assembler("program", "f8")
             with a.loop(3):
@@ -219,7 +228,8 @@ def loop_lines(mine, draw):
         before, after = both
         return [*before, *body, *after]
 
-    rows, three = "%word.rows", loop(["turn %i0"], 0, "3")
+    rows = "%word.rows"
+    three = loop(["turn %i0"], 0, "3")
     inner = loop(["turn %i3 %i8"], 8, "3")
     deep = loop(loop(loop(["turn %i1 %i2 %i3"], 3, "2"), 2, "2"), 1, "2")
     for said, lines, known, expected in (

@@ -19,7 +19,8 @@ class Steps:
     """A mock of a compiled step, a `function`. The loss of a batch is the mean of its rows of y."""
 
     def __init__(self, constant):
-        self.constant, self.calls = constant, 0
+        self.constant = constant
+        self.calls = 0
 
     def over(self, *given):
         if len(given) != 3:
@@ -187,7 +188,8 @@ def train_step(mine, draw):
         model = made([Dense(3, "relu"), Dense(1)], 2, SGD(0.1))
         model.layers[0].trainable = False
         yield said, stepped(said, model, x, y)
-        model, said = Listening([Dense(1, kernel_initializer="zeros")]), "a model that has no variables yet"
+        model = Listening([Dense(1, kernel_initializer="zeros")])
+        said = "a model that has no variables yet"
         model.compile(SGD(0.25), "mse")
         yield said, stepped(said, model, x, y)
         for said, layers in (
@@ -231,18 +233,21 @@ def evaluate(mine, draw):
         model.compile(SGD(0.25), "mse")
         model.build((None, 1), "float64")
         model.set_weights([columns(1.0), columns(0.0)])
-        x, y = columns(1.0, 2.0, 3.0), columns(2.0, 4.0, 3.0)
+        x = columns(1.0, 2.0, 3.0)
+        y = columns(2.0, 4.0, 3.0)
         said = "w = 1, b = 0, rows x = 1, 2, y = 2, 4"
         yield said, evaluated(said, model, x[:2], y[:2])
         said = "w = 1, b = 0, rows x = 1, 2, 3, y = 2, 4, 3, two per batch"
         yield said, evaluated(said, model, x, y, 2)
         said = "a Dataset of batches of 2, 2 and 1 rows"
-        x, y = columns(*draw.normal(size=5)), columns(*draw.normal(size=5))
+        x = columns(*draw.normal(size=5))
+        y = columns(*draw.normal(size=5))
         yield said, evaluated(said, model, Dataset.from_tensor_slices((x, y)).batch(2))
         said = "lists, and targets as a list of numbers"
         yield said, evaluated(said, model, [[1.0], [2.0]], [2, 4])
         for dtype in ("f8", "f4"):
-            x, y = draw.normal(size=(50, 3)).astype(dtype), draw.integers(2, size=(50, 1))
+            x = draw.normal(size=(50, 3)).astype(dtype)
+            y = draw.integers(2, size=(50, 1))
             said = f"a net in {np.dtype(dtype)}, and 50 drawn rows, 20 per batch"
             net = Sequential([Dense(4, "relu"), Dense(1, "sigmoid")])
             net.compile(SGD(0.25), "binary_crossentropy")
@@ -284,6 +289,7 @@ def call(mine, draw):
         model.add(PlusOne())
         said = "a layer that was added later"
         yield said, mine.call(said, model, constant(columns(3.0)))
-        model, said = Sequential([Dense(2, kernel_initializer="zeros")]), "a Dense that has no variables yet"
+        model = Sequential([Dense(2, kernel_initializer="zeros")])
+        said = "a Dense that has no variables yet"
         yield said, mine.call(said, model, constant(columns(3.0)))
     yield "20 steps of both tasks", losses(mine, "Sequential.call")

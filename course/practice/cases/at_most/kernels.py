@@ -113,7 +113,8 @@ def places_of(mine, draw):
 @cases("02-loop_source")
 def loop_source(mine, draw):
     """What the loop in the written source computes; then both tasks."""
-    row, other = np.array([1.0, 2.0]), np.array([10.0, 20.0])
+    row = np.array([1.0, 2.0])
+    other = np.array([10.0, 20.0])
     matrix = np.array([[10.0, 20.0], [30.0, 40.0]])
 
     def add(x, y):
@@ -221,8 +222,10 @@ def reduce_columns(mine, draw):
             "its numbers are right, but its loops are in another order: of x = [[[0, 1], [2, 3], [4, 5]]] it takes "
             f"{', '.join(map(str, taken))}. With j innermost it takes 0, 1, 2, …, along memory"
         )
-    said, x = "compiled, x of shape (2, 3, 4)", draw.normal(size=(2, 3, 4))
-    out, combine = np.full((2, 4), 7.0), compiler()(add, x.dtype)
+    said = "compiled, x of shape (2, 3, 4)"
+    x = draw.normal(size=(2, 3, 4))
+    out = np.full((2, 4), 7.0)
+    combine = compiler()(add, x.dtype)
     compiled(mine, said, loop_of(mine, said, combine, 0.0), out, x)
     yield said, out
     from levels.kernels import KINDS

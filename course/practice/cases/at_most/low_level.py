@@ -36,7 +36,8 @@ def apply(mine, draw):
             ("numbers beside a tensor", "multiply", (2.0, x), {}),
             ("an attribute", "clip", (x,), {"low": 0.0, "high": 1.0}),
         ):
-            before, tensors.DOOR.stands = tensors.DOOR.stands, Told()
+            before = tensors.DOOR.stands
+            tensors.DOOR.stands = Told()
             try:
                 value = mine.call(said, tensors.apply, op, *inputs, **attrs)
                 told = getattr(tensors.DOOR.stands, "told", None)
@@ -115,7 +116,8 @@ def matmul_back_w(mine, draw):
                     shape_x = (inner, rows) if transpose_x else (rows, inner)
                     shape_w = (units, inner) if transpose_w else (inner, units)
                     x, w, dy = (draw.normal(size=s).astype(dtype) for s in (shape_x, shape_w, (rows, units)))
-                    x.flat[0], dy.flat[-1] = -0.0, 0.0
+                    x.flat[0] = -0.0
+                    dy.flat[-1] = 0.0
                     of = "transposed" if transpose_x else "as it is", "transposed" if transpose_w else "as it is"
                     said = f"x of shape {shape_x}, read {of[0]}, and w of shape {shape_w}, read {of[1]}, {dtype}"
                     yield said, result(said, dy, x, w, transpose_x=transpose_x, transpose_w=transpose_w)
@@ -127,14 +129,17 @@ def matmul_back_w(mine, draw):
 @all_interpreted
 def walk_back(mine, draw):
     """The gradients of formulas, and how many ops the walk runs; ops without a rule; then both tasks."""
-    total, mean, rules = mine["reduce_sum"], mine["reduce_mean"], mine["VJPS"]
+    total = mine["reduce_sum"]
+    mean = mine["reduce_mean"]
+    rules = mine["VJPS"]
 
     def gradients(said, formula, given, *sources, dtype="f8"):
         """{name: gradient} of the formula at the tensors of those names, and the number of ops that the walk runs."""
         tensors = {name: mine["constant"](np.array(value, dtype), dtype) for name, value in given.items()}
         with tape_of(mine) as tape:
             target = formula(**tensors)
-        records, wanted = tape.records, [tensors[name] for name in sources]
+        records = tape.records
+        wanted = [tensors[name] for name in sources]
         with tape_of(mine) as walk:
             found = mine.call(said, mine.function, records, target, wanted)
         if not isinstance(found, list | tuple):

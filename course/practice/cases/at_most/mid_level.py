@@ -68,7 +68,8 @@ def layer_run(mine, draw):
         yield heard("the first call, of an array without rows", Doubled(), np.zeros((0, 2)))
         yield heard("the first call of a layer that is built already", Built(), x)
         yield heard("a call with training = True", Doubled(), x, True)
-        told, said = layer.told, "a call inside a `function`"
+        told = layer.told
+        said = "a call inside a `function`"
         told.clear()
         value = mine.call(said, function(lambda x: layer(x)), constant(x))
         yield said, {"what runs": ", ".join(told), "": value}
@@ -89,8 +90,11 @@ def loss_call(mine, draw):
                 self.given = f"{type(y_true).__name__} and {type(y_pred).__name__}"
                 return y_true - y_pred
 
-        mse, bce, difference = MeanSquaredError(), BinaryCrossentropy(), Difference()
-        truth, guess = np.array([[1.0], [2.0]]), np.array([[1.5], [4.0]])
+        mse = MeanSquaredError()
+        bce = BinaryCrossentropy()
+        difference = Difference()
+        truth = np.array([[1.0], [2.0]])
+        guess = np.array([[1.5], [4.0]])
         yield "the squared error of truth [1, 2], guess [1.5, 4]", mine.call("the squared error", mse, truth, guess)
         said = "a loss whose `call` gives y_true - y_pred, of truth [1, 2], guess [1.5, 4]"
         yield (

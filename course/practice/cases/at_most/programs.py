@@ -24,7 +24,9 @@ def guarded(mine):
     from levels.hardware import assembler, tasks
 
     own = {name: getattr(assembler, name) for name in ("_place_of", "_load_lanes", "_store_lanes", "Program")}
-    places, trusted = {}, {}  # for each assembler: {address: (array, how)}, and lines by the course's functions
+    # for each assembler: {address: (array, how)}, and lines by the course's functions
+    places = {}
+    trusted = {}
 
     @wraps(own["_place_of"])  # so that errors of wrong arguments name the function that the reader sees
     def place_of(a, array, indices):
@@ -145,7 +147,8 @@ class Paper:
 
     def __init__(self, said, lines, known):
         self.said, self.known, self.turns = said, dict(known), []
-        self.blocks, names = {}, {}
+        self.blocks = {}
+        names = {}
         for line in ["start:", *lines, "ret void"]:
             if not isinstance(line, str):
                 raise Wrong(f"{said}: a line is {describe(line)}; expected text")
@@ -169,7 +172,8 @@ class Paper:
 
     def run(self):
         """Run the lines, and return the values of the counters for each time that a body was reached."""
-        here, before = "start", ""
+        here = "start"
+        before = ""
         for _ in range(JUMPS):
             *lines, last = self.blocks[here] or [""]
             for line, following in zip(lines, [*lines, last][1:], strict=True):
