@@ -66,7 +66,7 @@ def add_vectors(x, y, out):
 # on a large one. Within a block, 32 threads with neighbouring numbers form a **warp**. They run in step, with one
 # instruction for all ([Lindholm and others, 2008](https://doi.org/10.1109/MM.2008.31)).
 #
-# ## A machine to practise on (12 min)
+# ## A machine to practise on (13 min)
 #
 # You may have no GPU here, and a real one is a poor teacher. A thread that reads past the end of an array gets some
 # number, without an error. Two threads that disturb each other may do so only once in a thousand runs. So this notebook

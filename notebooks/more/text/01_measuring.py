@@ -31,7 +31,7 @@ figures.you_are_here(1)
 page.source(seconds)
 
 # %% [markdown]
-# ## How far away is memory? (10 min)
+# ## How far away is memory? (11 min)
 #
 # To measure how long one load takes, we make each load wait for the one before. So we build a chain: every element
 # holds the number of the next one. The chain visits one element in every cache line, in random order, so that the

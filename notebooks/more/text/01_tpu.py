@@ -48,7 +48,7 @@ from levels_more.hardware.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloa
 # 1982](https://doi.org/10.1109/MC.1982.1653825)). The weight stays in its cell. The other numbers flow from cell to
 # neighbouring cell over very short wires. Nothing is loaded or stored on the way.
 #
-# ## One cell, then many (8 min)
+# ## One cell, then many (9 min)
 #
 # In each cycle a cell does three things:
 #
@@ -134,7 +134,7 @@ for number in (1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, 0.1, 3.4e38, -0.0, np.nan):
 # 1 + 2⁻⁸ is a tie between 1 and 1 + 2⁻⁷, and 1 + 3·2⁻⁸ is a tie between 1 + 2⁻⁷ and 1 + 2⁻⁶. The largest float32
 # numbers round to infinity.
 #
-# ## Instructions (11 min)
+# ## Instructions (12 min)
 #
 # A TPU has four **units** that work side by side. The first slides a tile of 128 x 128 weights into the cells. The
 # second is the array. The third adds the bias and applies the activation, and the fourth writes results to memory. A

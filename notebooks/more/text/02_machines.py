@@ -126,7 +126,7 @@ gpu_kernels.BLOCK_THREADS = 256
 PLANS.clear()
 
 # %% [markdown]
-# ## Products on three machines (5 min)
+# ## Products on three machines (6 min)
 #
 # On the GPU the plain kernel has one thread per number of the result, so each input number is read once for each row or
 # column. With tiles in shared memory, a whole block reads it from device memory only once. On the TPU the array
@@ -144,7 +144,7 @@ for place in (gpu, tpu):
 # %% [markdown]
 # The TPU has lost the thousandth: in bfloat16 the next number after 1 is 1.0078.
 #
-# ## Numbers on the move (2 min)
+# ## Numbers on the move (3 min)
 #
 # A thread computes where its number comes from and where it goes. It needs a start and a stride for each axis. We get
 # them from NumPy, with empty arrays of these shapes.

@@ -85,7 +85,7 @@ def matmul_tiled(out, x, w):
 
 
 # %% [markdown]
-# ## Sums that stay in registers (13 min)
+# ## Sums that stay in registers (14 min)
 #
 # The fifth rung takes a **tile** of `out`, a block of its rows and columns. Over a long range of k the sums of the tile
 # stay in registers:

@@ -87,7 +87,7 @@ except ValueError as error:
 # The transpose turned columns into rows. The slice took every second row, with its numbers in reverse order. The cast
 # refused NaN, because no integer stands for it.
 #
-# ## Rows added up by number (5 min)
+# ## Rows added up by number (6 min)
 #
 # The gradient of `gather` adds each row of `dy` to the row that it was taken from. A row may have been taken twice.
 # Then the additions follow the order of the batch. The op `one_hot` makes rows of zeros with a single one.

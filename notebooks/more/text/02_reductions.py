@@ -48,7 +48,7 @@ page.source(reductions.plan_arg_max, reductions.arg_max)
 launch("arg_max", None, table, axis=0).numpy().tolist()
 
 # %% [markdown]
-# ## Softmax (8 min)
+# ## Softmax (9 min)
 #
 # Softmax turns a row of numbers into probabilities. It takes exp of each number and divides by the sum of these. Before
 # that it subtracts the largest number from all. The probabilities stay the same, and exp cannot overflow.
@@ -76,7 +76,7 @@ launch("log_softmax", None, far_apart).numpy().round(4).tolist()
 # %% [markdown]
 # In the second row softmax gave a 0, whose logarithm would be -infinity. This kernel gives the true value, -1000.
 #
-# ## Four sums side by side (3 min)
+# ## Four sums side by side (4 min)
 #
 # Along a row each addition waits for the one before, which takes several cycles. So `levels_more.kernels` has another
 # loop for sums of rows. It adds up four rows side by side, in four sums that do not wait for each other. Each row is

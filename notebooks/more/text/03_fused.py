@@ -265,7 +265,7 @@ print("different results:", len(results))
 # All cores that are free share the work. If other programs keep them busy, the first thread takes nearly all parts
 # itself, and little is lost. It never waits for a thread to start, only for a part that another thread has begun.
 #
-# ## A single launch (10 min)
+# ## A single launch (11 min)
 #
 # A single launch of level 2 could run such a program, too. There are two reasons against it. The program would have to
 # be written again for each shape. And calling a program through `ctypes` takes longer than calling what numba has

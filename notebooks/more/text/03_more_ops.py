@@ -117,7 +117,7 @@ except TypeError as error:
     print(error)
 
 # %% [markdown]
-# ## Their rules (5 min)
+# ## Their rules (6 min)
 #
 # Most rules take one line. If an op passes a number on unchanged, its rule passes the gradient on unchanged. If an op
 # chooses one of two numbers, the other gets no gradient:

@@ -44,7 +44,7 @@ place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder = Path(place.name)
 
 # %% [markdown]
-# ## Callbacks (22 min)
+# ## Callbacks (23 min)
 #
 # People want many things from a training loop: to stop in time, to save the best weights, to lower the rate, to write a
 # log. If the loop did all of that itself, it would be unreadable. So the loop only calls its callbacks at certain

@@ -52,7 +52,7 @@ model.compile(Adam(0.02), "binary_crossentropy")
 model.fit(data.x, data.y, batch_size=100, epochs=5, seed=1, verbose=0)
 
 # %% [markdown]
-# ## From our graph to ONNX (22 min)
+# ## From our graph to ONNX (23 min)
 #
 # The folder of `model.save` can be read only by a program that has our layers. TensorFlow's SavedModel goes further: it
 # holds the traced graph, and runs without the Python classes. But it needs TensorFlow. There is an open standard for

@@ -29,19 +29,9 @@ from course.practice import checks
 from levels_more.high_level import Input, Model, Sequential
 from levels_more.high_level.serialization import reader, written, written_part
 from levels_more.mid_level import Adam, Dense
+from levels_more.saving import load_model, save
 from levels_more.saving.files import write_aside
-from levels_more.saving.model import (
-    TEXT,
-    WEIGHTS,
-    as_bytes,
-    blamed,
-    checksum,
-    load_model,
-    numbers_of,
-    put,
-    save,
-    stored,
-)
+from levels_more.saving.model import TEXT, WEIGHTS, as_bytes, blamed, checksum, numbers_of, put, stored
 
 net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
 net.build((None, 2), "float64")
@@ -108,8 +98,8 @@ print(text.replace('{"class": "Call"', '\n  {"class": "Call"'))
 
 # %% [markdown]
 # The model has one input, with id 1, and one layer, with id 3. The layer is called on the input and then on its own
-# output: `middle(middle(start))`. Nothing else is needed for a functional model. A `Call` is a part like any other; its
-# arguments are a layer and what the layer was called on.
+# output: `middle(middle(start))`. A `Call` is a part like any other; its arguments are a layer and what the layer was
+# called on.
 #
 # ## Reading it back (6 min)
 #
@@ -151,8 +141,7 @@ print(f"{len(blob)} bytes: 8 for the length, {length} for the header, {len(blob)
 print(header["layers.1.kernel"])
 
 # %% [markdown]
-# (The format stores only C-contiguous arrays. Version 0.8.0 of the library stores others wrongly, without an error, so
-# we pass `order="C"`.)
+# (Version 0.8.0 of the library stores an array wrongly if it is not C-contiguous, so we pass `order="C"`.)
 #
 # A faulty disk may change one bit of a number. No program crashes because of that; the model just gives wrong answers.
 # So we store a **checksum** with the numbers, and compute it again when we read them.
@@ -165,7 +154,7 @@ for value in (1.0, np.nextafter(1.0, 2.0)):  # they differ in the last of 64 bit
     print(value, *checksum({"b": np.array(value)})[:8], "…")
 
 # %% [markdown]
-# ## Written aside, then put in place (13 min)
+# ## Written aside, then put in place (14 min)
 #
 # While a model is being saved, the disk may run full, the program may be stopped, or another program may read the file.
 # Even then the file must hold a complete model, the old one or the new one. Every operating system can rename a file
@@ -183,7 +172,7 @@ page.source(write_aside)
 page.source(put)
 
 # %% [markdown]
-# A folder with a letter in it is not a model, so it is kept:
+# A folder with a letter in it is not a model:
 
 # %%
 import tempfile
@@ -221,7 +210,7 @@ print({file.name: file.stat().st_size for file in (folder / "net").iterdir()}, "
 print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 
 # %% [markdown]
-# ## A file from a stranger (12 min)
+# ## A file from a stranger (13 min)
 #
 # (You may skip the code of this part. It ends with `load_model(path)`, which makes the model again from its folder, and
 # runs no code from that folder.)
@@ -229,8 +218,7 @@ print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 # If anything is wrong with a file, we want one sentence that says which file it is, what was found and what to do.
 # `blamed` makes it. Also, a file must not make us allocate more memory than its own size justifies: a layer of a
 # trillion units takes only a few characters. So while a model is loaded, no variable may hold more numbers than the
-# file stores bytes. (And no starting weights are drawn, because the stored ones replace them. `nothing_drawn` does
-# both.)
+# file stores bytes. (`nothing_drawn` does this, and no starting weights are drawn.)
 
 # %%
 page.source(blamed)
@@ -292,9 +280,8 @@ for old, new in (("Dense", "Dence"), ("8", "1000000000000"), ('"relu"', '"rule"'
 #
 # Two trained models come with the course. One takes a point and returns the probability that it is in the outer ring.
 # The other takes a penguin's bill length, bill depth and flipper length in millimetres and its mass in grams, and
-# returns the probability that it is male. This model was trained on standardised measures. But a user of it does not
-# know our means and deviations, so they must be in the model. Here they were merged into the weights of the first
-# layer.
+# returns the probability that it is male. It was trained on standardised measures. The means and deviations were merged
+# into the weights of the first layer, so that nobody has to know them.
 
 # %%
 penguin = np.array([[39.1, 18.7, 181.0, 3750.0], [39.5, 17.4, 186.0, 3800.0]])  # the table says: male, female

@@ -143,7 +143,7 @@ def magnitude(x):
 print([float(magnitude(tf.constant(value))) for value in (-2.0, 3.0)])
 
 # %% [markdown]
-# ## The defaults differ (7 min)
+# ## The defaults differ (8 min)
 #
 # Translate a program from TensorFlow to PyTorch name by name, and it runs, but it trains a little differently. The
 # **defaults** differ, and these are not written in the program. Each spelling here keeps the defaults of its framework.
