@@ -44,9 +44,7 @@ def linear_step(x, y, weights):
 
     e·e is a product of two factors e: the chain rule passes g·e to each, so de = g·e + g·e."""
     w, b = weights
-    n = float(len(x))
-    total = 0.0
-    dw, db = zeros_like(weights)
+    n, total, (dw, db) = float(len(x)), 0.0, zeros_like(weights)
     for row, (target,) in zip(x, y, strict=True):
         (z,) = layer(row, w, b)  # forward
         e = z - target  # loss
@@ -61,9 +59,7 @@ def linear_step(x, y, weights):
 def dnn_step(x, y, weights, exp, log):
     """Return the binary cross-entropy of one batch and its gradients [dw1, db1, dw2, db2, dw3, db3]."""
     w1, b1, w2, b2, w3, b3 = weights
-    n = float(len(x))
-    total = 0.0
-    dw1, db1, dw2, db2, dw3, db3 = zeros_like(weights)
+    n, total, (dw1, db1, dw2, db2, dw3, db3) = float(len(x)), 0.0, zeros_like(weights)
     for row, (target,) in zip(x, y, strict=True):
         h1 = [0.0 if z <= 0.0 else z for z in layer(row, w1, b1)]  # forward
         h2 = [0.0 if z <= 0.0 else z for z in layer(h1, w2, b2)]
@@ -86,9 +82,7 @@ def dnn_step(x, y, weights, exp, log):
 def train(step, x, y, weights, batches, learning_rate):
     """Run `step` on every batch, and return (losses, weights). Arrays are accepted and converted to lists."""
     x, y = ([[float(v) for v in row] for row in rows] for rows in (x, y))
-    # model
-    weights = [[[float(v) for v in row] for row in w] for w in weights]
-    losses = []
+    weights, losses = [[[float(v) for v in row] for row in w] for w in weights], []  # model
     for rows in batches:
         loss, gradients = step([x[i] for i in rows], [y[i] for i in rows], weights)
         weights = descend(weights, gradients, learning_rate)  # update
