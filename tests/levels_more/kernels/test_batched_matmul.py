@@ -14,7 +14,7 @@ from levels_more.kernels.batched_matmul import products_of
 from levels_more.low_level import GradientTape, apply, constant, exp, function, reduce_sum
 
 FRONTS = [((2,), (2,)), ((5,), ()), ((), (3,)), ((2, 3), (2, 3)), ((1,), (1,)), ((4, 1), ()), ((0,), (0,))]
-SIZES = [(1, 1, 1), (3, 5, 4), (7, 9, 1), (1, 4, 6), (17, 33, 20), (2, 0, 3)]
+SIZES = [(7, 9, 1), (1, 4, 6), (17, 33, 20), (2, 0, 3)]
 TURNS = [*itertools.product((False, True), repeat=2)]
 NEAR = {"f4": 1e-5, "f8": 1e-14}
 
