@@ -123,7 +123,7 @@ def test_a_readers_kernel_runs_matrix_by_matrix_in_a_function_too():
                     out[i, j] += x[i, k] * w[k, j]
 
     draw = np.random.default_rng(3)
-    for fronts, turns in itertools.product(FRONTS[:4], TURNS):
+    for fronts, turns in zip(FRONTS[:4], TURNS, strict=True):
         x, w = operands(draw, fronts, (3, 5, 4), turns, "f8")
         f = function(product(turns))
         right = f(constant(x), constant(w)).numpy()
