@@ -26,7 +26,6 @@ from levels_more.hardware import Assembler, Buffer, copy, pool, select
 CPU = pool()["cpu:0"]
 DTYPES = ["f4", "f8"]
 COMPARISONS = [operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt]
-LANES = [("f4", None), ("f4", 1), ("f4", 4), ("f8", None), ("f8", 4), ("f8", 8)]
 
 
 # A crash would take pytest with it, so the programs run in a process of their own.

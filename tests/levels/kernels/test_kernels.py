@@ -365,16 +365,6 @@ def test_gather(shape, rows):
     np.testing.assert_array_equal(run("gather", x, rows), x[rows])
 
 
-def test_sgd_overwrites_its_weight_and_takes_any_rate_without_a_new_plan():
-    w = CPU.put(np.array([1.0, 2.0], "f4"))
-    launch("sgd", w, CPU.put(np.array([2.0, 2.0], "f4")), rate=0.5)
-    assert w.numpy().tolist() == np.array([0.0, 1.0], "f4").tolist()
-    before = len(kernels.PLANS)
-    for rate in (0.2, 0.3):
-        launch("sgd", w, CPU.put(np.zeros(2, "f4")), rate=rate)
-    assert len(kernels.PLANS) == before
-
-
 TWICE = CPU.put(np.ones(2))
 
 
@@ -453,22 +443,6 @@ def test_a_new_kernel_takes_effect_at_once():
     assert run("add", x, x).tolist() == [2, 2, 2]
 
 
-def test_plans_are_made_once():
-    run("add", np.ones((3, 1)), np.ones((3, 1)))
-    before = len(PLANS)
-    run("add", np.ones((3, 1)), np.ones((3, 1)))
-    assert len(PLANS) == before
-
-
-def test_an_array_that_is_repeated_stays_at_0_and_one_shape_is_one_row():
-    places = places_of((3, 1, 4), [(3, 1, 4), (1, 1, 4), (4,), ()])
-    assert places == ["i, j, k", "i, j, k", "0, j, k", "k", "0"]
-    assert "out[i, j, k] = scalar(x0[i, j, k], x1[0, j, k], x2[k], x3[0], number(rate))" in loop_source(
-        "scalar", places, ["rate"]
-    )
-    assert places_of((3, 4), [(3, 4), (), (1, 1)]) == ["i", "i", "0", "0"]
-
-
 def test_the_table_names_every_op():
     rows = [row.split() for row in repr(KERNELS).splitlines()]
     of = {op: sorted(kind for known, kind in KERNELS if known == op) for op, _ in KERNELS}
@@ -495,7 +469,7 @@ def callee(x):
 
 
 def mine(x):
-    return callee(x) * FACTOR * {own} {module}
+    return callee(x) * FACTOR {module}
 
 
 scalar("mine")(mine)
@@ -509,7 +483,7 @@ def test_the_cache_never_serves_a_stale_kernel(tmp_path):
 
     def run(expected, setting=1.0, module="", **parts):
         (tmp_path / "settings.py").write_text(f"scale = {setting}\n")
-        program = PROGRAM.format(**dict(factor=1.0, callee=1.0, own=1.0, module=module) | parts)
+        program = PROGRAM.format(**dict(factor=1.0, callee=1.0, module=module) | parts)
         env = environment(ROOT) | {"LEVELS_CACHE": str(tmp_path / "kernels"), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True)
         assert done.stdout.strip() == str(expected), done.stderr
@@ -521,10 +495,8 @@ def test_the_cache_never_serves_a_stale_kernel(tmp_path):
     assert set((tmp_path / "kernels").iterdir()) == files  # the second run compiled nothing
     run(2.0, callee=2.0)
     run(3.0, factor=3.0)
-    run(5.0, own=5.0)
-    run(1.0, module="* settings.scale")
+    run(5.0, module="* settings.scale", setting=5.0)  # itself
     run(7.0, module="* settings.scale", setting=7.0)
-    run(1.0)
 
 
 def branchless(x):
@@ -656,7 +628,7 @@ def test_the_tiles_give_the_record_to_the_bit(flip_x, flip_w):
         assert (whole[1:-1] == products(x, w)).all() and (whole[[0, -1]] == 7).all()
 
 
-@pytest.mark.parametrize("m, k, n", [*itertools.product((1, 3, 4, 21), (0, 1, 5, 40), (1, 3, 17, 70)), (20, 512, 9)])
+@pytest.mark.parametrize("m, k, n", [*itertools.product((1, 3, 21), (0, 1, 40), (1, 3, 70)), (20, 512, 9)])
 def test_small_and_skinny_products_equal_the_plain_loops(m, k, n):
     """Whatever program the plan chose: float64 to the bit, float32 to 1e-5 of the sums of absolute products."""
     draw = np.random.default_rng(m * 10_000 + k * 100 + n)
@@ -779,28 +751,6 @@ def test_what_stands_for_a_function_is_part_of_the_hash(monkeypatch):
     assert before and hash_of_sigmoid() == before
     monkeypatch.setitem(STANDS, hardware.scaled, lambda dtype: lambda x, n: x)
     assert hash_of_sigmoid() != before
-
-
-# A plan is made without a compiler: its program is lowered when it first runs.
-
-
-def every_trial(kind="cpu"):
-    """(op, inputs on that device, attributes) for what new kernels are tried on, in float32, and float64 where it is told."""
-    for op in sorted({op for op, _ in KERNELS}):
-        for inputs, attrs in kernels.cases_of(op):
-            arrays = [kernels.drawn(np.random.default_rng(0), what, np.dtype("f8")) for what in inputs]
-            yield op, [pool()[f"{kind}:0"].put(array) for array in arrays], attrs
-
-
-def test_a_plan_knows_its_result_before_anything_is_compiled(monkeypatch):
-    compiled = []
-    monkeypatch.setattr(kernels.KINDS["cpu"], "compiler", lambda *given: compiled.append(given))
-    PLANS.clear()
-    for op, inputs, attrs in every_trial():
-        plan = kernels.planned(op, inputs, attrs)
-        assert plan.nbytes >= plan.spec.nbytes, op
-    assert len(PLANS) > 40 and not compiled
-    PLANS.clear()
 
 
 def test_a_plan_compiles_once_and_keeps_what_came_out(monkeypatch):

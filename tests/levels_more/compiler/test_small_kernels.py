@@ -219,7 +219,6 @@ def test_what_is_no_array_is_refused_and_ends_nothing():
     assert x.numpy().tolist() == [1.0, -2.0]
 
 
-@pytest.mark.versions
 def in_use():
     gc.collect()
     return CPU.used

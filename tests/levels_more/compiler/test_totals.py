@@ -7,8 +7,8 @@ from levels_more.compiler.quick_rows import totals
 from levels_more.hardware import Assembler, pool
 
 
-@pytest.mark.parametrize("dtype, lanes", [("f4", n) for n in (1, 2, 4, 8, 16, 64)] + [("f8", 1), ("f8", 8)])
-@pytest.mark.parametrize("shape", [(1,), (2, 3), (16,), (5, 7)])
+@pytest.mark.parametrize("dtype, lanes", [("f4", n) for n in (1, 4, 64)] + [("f8", 1), ("f8", 8)])
+@pytest.mark.parametrize("shape", [(1,), (16,), (5, 7)])
 def test_each_total_is_that_of_the_sum_alone(dtype, lanes, shape):
     cpu, count = pool()["cpu:0"], int(np.prod(shape))
     a = Assembler("sums", dtype, lanes)

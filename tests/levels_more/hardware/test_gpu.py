@@ -566,13 +566,6 @@ def test_one_array_given_twice_is_one_array():
     message(Race, shift, 1, 8, x, x)
 
 
-def test_reading_together_is_no_race():
-    def spread(x, out):
-        out[cuda.grid(1)] = x[0]
-
-    launch_kernel(spread, 2, 8, np.zeros(1), np.zeros(16))
-
-
 # The rest of `cuda`.
 
 
