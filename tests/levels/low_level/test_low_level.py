@@ -291,16 +291,11 @@ def nth_slope(power, x, n):
 
 @pytest.mark.parametrize(
     "power, x, n, expected",
-    [(3, -2.0, 1, 12.0), (3, 0.0, 2, 0.0), (2, 0.0, 2, 2.0), (3, 2.0, 3, 6.0), (0.5, 4.0, 1, 0.25)],
+    [(3, -2.0, 1, 12.0), (3, 0.0, 2, 0.0), (2, 0.0, 2, 2.0), (3, 2.0, 3, 6.0), (0.5, 4.0, 1, 0.25)]
+    + [(0, 0.0, 1, 0.0), (1, 0.0, 2, 0.0)],  # there power's rule multiplies 0 by infinity: b * a ** (b - 1) for b = 0
 )
 def test_derivatives_of_powers(power, x, n, expected):
-    assert nth_slope(power, x, n) == pytest.approx(expected, abs=1e-12)
-
-
-# power's rule multiplies 0 by infinity at a base of 0: dy * (b * a ** (b - 1)) for b = 0.
-@pytest.mark.parametrize("power, n", [(0, 1), (1, 2)])
-def test_derivatives_of_powers_at_zero(power, n):
-    assert nth_slope(power, 0.0, n) == 0.0
+    assert nth_slope(power, x, n) == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
 # Random programs, run by two libraries. Each op is written once, over the library `m`.

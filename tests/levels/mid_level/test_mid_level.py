@@ -496,17 +496,6 @@ def test_a_layer_takes_the_dtype_of_its_first_input(dtype):
     assert {v.dtype for v in layer.variables} == {np.dtype(dtype)}
 
 
-def test_variables_of_layers_inside_are_found():
-    pair = Pair()
-    pair(np.ones((2, 3)))
-    assert [v.shape for v in pair.variables] == [(3, 4), (1, 4), (4, 1), (1, 1)]
-    assert [*pair.named(Variable)] == [f"inside.{n}.{name}" for n in (0, 1) for name in ("kernel", "bias")]
-    normal = BatchNormalization()
-    normal(np.ones((2, 3)))
-    assert len(normal.variables) == 4
-    assert len(normal.trainable_variables) == 2
-
-
 def test_the_training_flag_reaches_layers_inside_and_ends_with_the_call():
     outer, inner = Pair(), Pair()
     outer.inside[0] = inner
