@@ -58,11 +58,6 @@ def losses(model):
     return model.fit(X, Y, batch_size=50, shuffle=False, verbose=0).losses.tolist()
 
 
-def written(model):
-    """The programs that its training holds, by their ids."""
-    return {id(program) for step in model.training.programs.values() for program, _ in step.programs.values()}
-
-
 def freeze(model, _):
     for v in model.layers[0].variables:
         v.trainable = False
@@ -119,21 +114,6 @@ def test_evaluate_and_predict_hear_of_a_change_too():
     assert losses(model) == losses(other) and model.predict(X).tolist() == other.predict(X).tolist()
 
 
-@pytest.mark.quick
-def test_without_a_change_the_program_is_found():
-    model = net()
-    losses(model)
-    first = written(model)
-    losses(model)
-    assert written(model) == first and len(first) == 1
-    model.evaluate(X, Y)
-    both = written(model)
-    losses(model), model.evaluate(X, Y), losses(model), model.evaluate(X, Y)
-    assert written(model) == both and len(both) == 2
-    model.compile(SGD(0.5), "mse")
-    assert not written(model)
-
-
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_second_fit_traces_nothing(monkeypatch, optimizer):
     """A model of our own layers is called in Python while its steps are traced, and never again; until something changes."""
@@ -187,13 +167,6 @@ def test_programs_of_former_graphs_are_let_go():
         losses(model)
     (step,) = [step for (name, _), step in model.training.programs.items() if name == model.train_step]
     assert len(step.programs) <= 2
-
-
-SCALE = 2.0
-
-
-def scaled(x):
-    return x * SCALE
 
 
 def closed(number):
@@ -269,24 +242,6 @@ def test_a_change_inside_is_heard(name):
     assert changed(places)
 
 
-def test_a_method_of_a_class_is_heard(monkeypatch):
-    places = places_of(net())
-    assert not changed(places)
-    monkeypatch.setattr(Dense, "call", lambda self, x: x)
-    assert changed(places)
-    monkeypatch.undo()
-    assert not changed(places)
-    monkeypatch.setattr(Scale, "run_also", None, raising=False)
-    assert changed(places)
-
-
-def test_a_global_that_a_function_reads_is_heard(monkeypatch):
-    places = places_of(scaled)
-    assert not changed(places)
-    monkeypatch.setitem(globals(), "SCALE", 3.0)
-    assert changed(places)
-
-
 @pytest.mark.parametrize(
     "value", [Plain(), np.ones(3), lambda x: x * np.random.rand(), lambda x: time.time(), iter([])]
 )
@@ -298,24 +253,6 @@ def test_a_part_inside_of_itself_is_read_once():
     layer = Scale()
     layer.factors.append(layer)
     assert not changed(places_of(layer))
-
-
-def test_a_prediction_spends_little_on_looking():
-    """By this thread's own time, the least of several: about 13 of 32 microseconds on a quiet machine."""
-    model, clock = net(), time.thread_time
-    model.predict(X)
-
-    def cost(work):
-        begun = clock()
-        for _ in range(20):
-            work()
-        return clock() - begun
-
-    places = model.predictor.places
-    look, all_of_it = zip(
-        *((cost(lambda: changed(places)), cost(lambda: model.predict(X))) for _ in range(9)), strict=True
-    )
-    assert len(places) > 30 and 2 * min(look) < min(all_of_it), (look, all_of_it)
 
 
 def test_a_batch_of_another_size_has_a_program_of_its_own():
@@ -337,22 +274,6 @@ def test_renew_reads_again_what_no_guard_watches():
     assert float(scaled(np.ones(3))) == 6.0
     scaled.renew()
     assert float(scaled(np.ones(3))) == 9.0 and scaled.traces == 1
-
-
-def test_a_second_fit_costs_a_fraction_of_one_that_writes_its_program():
-    """By this thread's own time, the least of several: nine to sixteen times on a quiet machine."""
-    model, clock = net(), time.thread_time
-    losses(model)
-
-    def cost(forget):
-        if forget:
-            model.training.programs.clear()
-        begun = clock()
-        losses(model)
-        return clock() - begun
-
-    anew, again = zip(*((cost(True), cost(False)) for _ in range(7)), strict=True)
-    assert 3 * min(again) < min(anew), (again, anew)
 
 
 @pytest.mark.parametrize("optimizer", [SGD, Adam])

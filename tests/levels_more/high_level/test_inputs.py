@@ -18,7 +18,6 @@ from levels_more.high_level import (
     ReduceLROnPlateau,
     Sequential,
 )
-from levels_more.high_level.training import distinct
 from levels_more.low_level import Module, Variable, concat, function, reduce_mean, reduce_sum
 from levels_more.mid_level import (
     SGD,
@@ -28,8 +27,6 @@ from levels_more.mid_level import (
     Dense,
     DenseFeatures,
     Dropout,
-    Embedding,
-    Flatten,
     Layer,
     MeanSquaredError,
     bucketized_column,
@@ -42,7 +39,6 @@ from levels_more.mid_level import (
     metrics,
     numeric_column,
 )
-from levels_more.mid_level.stages import cut
 from levels_more.saving import load_model
 
 DRAWS = np.random.RandomState(0)
@@ -112,13 +108,6 @@ def test_sample_weight_is_that_of_a_calculation_by_hand(make):
     same(fitted(model, *given, **options), by_hand)
     np.testing.assert_allclose(model.history.history["loss"], losses, rtol=1e-5)
     assert not np.allclose(by_hand[0], descent(X, Y, np.ones(100))[0][0], rtol=1e-2)
-
-
-@pytest.mark.quick
-def test_a_row_that_weighs_nothing_is_as_if_it_had_another_answer():
-    weights, other = np.where(np.arange(100) % 3, 1.0, 0.0), Y.copy()
-    other[::3] = 1e3
-    same(fitted(net(), X, Y, sample_weight=weights), fitted(net(), X, other, sample_weight=weights))
 
 
 @pytest.mark.quick
@@ -199,42 +188,13 @@ def test_a_step_that_would_pass_over_the_weights_is_refused():
 # Arrays, tables, columns
 
 
-ARRAYS = {
-    "lists": (X.tolist(), Y.tolist()),
-    "float64": (X.astype("f8"), Y.astype("f8")),
-    "a row of y": (X, Y[:, 0]),
-    "float64, a row of y": (X.astype("f8"), Y[:, 0].astype("f8")),
-}
-
-
-@pytest.mark.parametrize("given", ARRAYS.values(), ids=ARRAYS)
-def test_arrays_of_any_kind_train_the_same(given):
-    by_hand, _ = descent(X, Y, np.ones(100))
-    same(fitted(net(), *given), by_hand)
-    same(fitted(net(), Dataset.from_tensor_slices(tuple(map(np.array, given))).batch(32)), by_hand)
-    assert net().predict(given[0]).dtype == np.float32
-
-
-@pytest.mark.parametrize("kind", ["i4", "i8", "u1", "f2", "?"])
-def test_whole_numbers_and_others_are_what_they_say(kind):
-    x = (np.abs(X) * 2).astype(kind)
-    by_hand, _ = descent(x.astype("f8"), Y, np.ones(100))
-    same(fitted(net(), x, Y), by_hand)
+@pytest.mark.parametrize("kind", ["i4", "u1", "f2", "?"])
+def test_labels_of_any_kind_are_numbers_of_classes(kind):
     labels = (LABELS[:, 0] * 1).astype(kind)
     model = net("sparse_categorical_crossentropy", "softmax", ["accuracy"], units=2)
     model.fit(X, labels, epochs=60, verbose=0)
     right = (model.predict(X).argmax(1) == LABELS[:, 0]).mean()
     assert model.evaluate(X, labels)[1] == pytest.approx(right) and right > 0.85
-
-
-def test_ids_stay_whole_numbers():
-    model = Sequential([Embedding(10, 2), Flatten(), Dense(1)])
-    model.compile("sgd", "mse")
-    ids = np.arange(40).reshape(20, 2) % 10
-    for kind in ("i4", "u1", "i8"):
-        model.fit(ids.astype(kind), np.ones(20), verbose=0)
-    table, kernel, bias = model.get_weights()
-    np.testing.assert_allclose(model.predict(ids), table[ids].reshape(20, 4) @ kernel + bias, rtol=1e-5)
 
 
 COLUMNS = {"a": X[:, 0], "b": X[:, 1].astype("f8"), "kind": np.where(X[:, 2] > 0, "u", "v")}
@@ -431,12 +391,12 @@ def test_a_dataset_is_predicted_in_its_order():
         model.predict(X, steps=0)
 
 
-@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("kind", [float, np.float32, np.float16])
 def test_a_share_of_rows_is_the_one_that_was_written(kind):
-    """Half a row more or less would be one: 1 - np.float32(0.2) is 0.8, as NumPy and Keras have it."""
-    for share, kept in ((0.2, 8), (0.3, 7), (0.4, 6), (0.25, 7)):
+    """Keras trains on the first int(rows · (1 - share)), and 1 - np.float32(0.2) is 0.8, as NumPy has it."""
+    for rows, share, kept in ((10, 0.2, 8), (10, 0.3, 7), (10, 0.4, 6), (10, 0.25, 7), (4, 0.1, 3), (100, 0.57, 43)):
         model = net()
-        model.fit(X[:10], Y[:10], batch_size=1, validation_split=kind(share), verbose=0)
+        model.fit(X[:rows], Y[:rows], batch_size=1, validation_split=kind(share), verbose=0)
         assert len(model.history.losses) == kept
 
 
@@ -529,15 +489,6 @@ def test_a_short_batch_may_stand_anywhere(make):
     assert sorted({len(batch) for batch in rows}) == [10, 30]
 
 
-def test_pieces_hold_every_batch_once():
-    batches = [np.arange(n) for n in (3, 3, 3, 1, 3, 3, 1, 3)]
-    for size in (1, 2, 5, 100):
-        pieces = [*cut(iter(batches), lambda size=size: size)]
-        assert [len(b) for piece in pieces for b in piece] == [3, 3, 3, 1, 3, 3, 1, 3]
-        assert all(len({len(b) for b in piece[:-1]}) <= 1 and len(piece) <= size for piece in pieces)
-    assert [len(p) for p in cut(np.zeros((7, 2), int), lambda: 3)] == [3, 3, 1]
-
-
 def test_initial_epoch_is_the_number_of_the_first(tmp_path):
     heard = []
 
@@ -603,7 +554,6 @@ def test_two_metrics_of_one_class_have_two_names():
     assert [*found][:4] == ["loss", "precision", "precision_1", "accuracy"]
     for name, bound in (("val_precision", 0.2), ("val_precision_1", 0.6)):
         assert found[name][0] == pytest.approx(LABELS[p > bound].mean(), rel=1e-6)
-    assert distinct(["a", "a_1", "a", "a"]) == ["a", "a_1", "a_2", "a_3"]
 
 
 # A call that hears of a training
@@ -645,8 +595,8 @@ def test_dropout_works_in_fit_and_nowhere_else(kind):
     model = kind()
     model.compile(SGD(1e-12), "mse")
     full = X.sum(1, keepdims=True)
-    trained = model.fit(X, full, verbose=0, batch_size=100).history["loss"][0]
-    assert trained > 0.5 > 1e-8 > model.evaluate(X, full)
+    found = model.fit(X, full, verbose=0, batch_size=100, validation_data=(X, full)).history
+    assert found["loss"][0] > 0.5 > 1e-8 > max(model.evaluate(X, full), *found["val_loss"])
     np.testing.assert_allclose(model.predict(X), full, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(model(X).numpy(), full, rtol=1e-4, atol=1e-6)
     assert not np.allclose(model(X, training=True).numpy(), full)
@@ -846,7 +796,7 @@ def test_an_unknown_monitor_needs_its_mode(make, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "name, rising",
     [("loss", 0), ("val_loss", 0), ("val_mean_squared_error", 0), ("mae", 0), ("val_binary_crossentropy", 0)]
-    + [("accuracy", 1), ("val_accuracy", 1), ("auc_1", 1), ("val_precision", 1), ("recall", 1), ("r2_score", 1)],
+    + [("accuracy", 1), ("val_accuracy", 1), ("auc_1", 1), ("val_binary_accuracy", 1), ("val_precision", 1), ("recall", 1), ("r2_score", 1)],
 )
 def test_known_monitors_know_their_direction(name, rising):
     callback = EarlyStopping(name)

@@ -48,9 +48,9 @@ def same(one, other):
     assert all(map(np.array_equal, state(one), state(other)))
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("shuffle", [True, False])
-@pytest.mark.parametrize("more", [[], [Dropout]])
+@pytest.mark.parametrize(
+    "dtype, shuffle, more", [("f4", True, []), ("f8", False, []), ("f8", True, [Dropout]), ("f4", False, [Dropout])]
+)
 def test_the_numbers_are_those_of_epochs_one_by_one(dtype, shuffle, more, calls):
     """A callback, which might ask for something, is told after each."""
     models = [net(dtype, "adam", *(kind(0.5) for kind in more)) for _ in range(2)]
