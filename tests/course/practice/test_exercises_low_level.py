@@ -6,7 +6,7 @@ import pytest
 from course.practice import cases, exercises
 from course.practice.exercises import low_level as checks
 from levels_more.kernels import KINDS, PLANS
-from levels_more.low_level import DOOR, RUN, GradientTape, Variable, walk_back
+from levels_more.low_level import DOOR, RUN
 from solutions import low_level
 
 HINTS = {  # what the message must say of these
@@ -55,19 +55,6 @@ def test_walking_each_road_anew_takes_too_long(monkeypatch):
     monkeypatch.setattr(cases, "TIME_LIMIT", 0.2)
     found = exercises.verdict("03-5", every_road)
     assert "60 times u + u * 0.5 takes more than 0.2 s" in found.text
-
-
-def test_the_order_found_gives_the_gradient():
-    """What the notebook shows: breadth first one of the two formulas gets a wrong gradient, in order none does."""
-    v, found = Variable(np.array(3.0)), {}
-    for text, formula in {"u * u + u": lambda u: u * u + u, "u + u * u": lambda u: u + u * u}.items():
-        with GradientTape(persistent=True) as tape:
-            z = formula(v * 2.0)
-        makers = {record[3]: record for record in tape.records}
-        for collect in (low_level.breadth_first, low_level.in_order):
-            found[text, collect.__name__] = float(walk_back(collect(makers, z), z, [v.value])[0])
-    assert found.pop(("u + u * u", "breadth_first")) == 2.0
-    assert set(found.values()) == {26.0}
 
 
 def test_a_check_leaves_the_level_as_it_was():
