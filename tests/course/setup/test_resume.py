@@ -169,4 +169,3 @@ def test_every_idea_of_the_course_is_whole():
         for idea in found:
             assert idea[0].isupper() and idea.endswith(".") and idea.count("(") == idea.count(")"), idea
             assert "*" not in re.sub("`[^`]*`", "", idea) and "](" not in idea, idea
-

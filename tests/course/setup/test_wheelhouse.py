@@ -106,4 +106,3 @@ def test_a_wheelhouse_is_used_where_it_fits(root, monkeypatch, capsys):
         assert said in capsys.readouterr().out
     (shared / wheelhouse.LIST).write_text(json.dumps(fitting))
     assert wheelhouse.from_wheelhouse(version) == ["--no-index", "--find-links", str(shared)]
-
