@@ -160,7 +160,6 @@ class Rhythm(NamedTuple):
     cells: int
     prose: float  # words for each line of the body: of text, questions and answers
     walls: list  # cells of more than 8 lines behind another, with no word between, anywhere
-    giants: dict  # {title: lines} of shown cells over 25 lines, anywhere
 
 
 def asked(tree):
@@ -172,7 +171,7 @@ def asked(tree):
 
 
 def rhythm(name):
-    sizes, prose, walls, giants, before = [], 0, [], {}, 0  # before: the lines of the cell before, 0 if there are words
+    sizes, prose, walls, before = [], 0, [], 0  # before: the lines of the cell before, 0 if there are words
     for number, cell, optional in cells_of(name):
         tree = ast.parse(cell.source if cell.cell_type == "code" else "")
         texts = asked(tree) if cell.cell_type == "code" else [cell.source]
@@ -183,34 +182,21 @@ def rhythm(name):
         sizes += [lines] * (not optional)
         walls += [title] * (min(before, lines) > 8)
         before = lines
-        if lines > 25:
-            giants[title] = lines
     long = sum(lines > 20 for lines in sizes)
-    return Rhythm(statistics.median(sizes), long, len(sizes), prose / sum(sizes), walls, giants)
-
-
-AIM = dict(median=8, long=0.05, prose=6, walls=0, giants=0)  # median and prose have another end: 4 lines, 12 words
-MISSES = {  # where a notebook does not get there, how far it is: it may come nearer, and not go farther
-    "01_hardware": {},
-    "02_kernels": {},
-    "03_low_level": {},
-    "04_mid_level": {},
-    "05_high_level": dict(giants=1),
-}
+    return Rhythm(statistics.median(sizes), long, len(sizes), prose / sum(sizes), walls)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_cells_are_short_and_prose_stands_between(name, tell):
-    """Of what is shown: median cell 4 to 8 lines, nearly none over 20, none over 25; 6 to 12 words for each line."""
-    found, held = rhythm(name), AIM | MISSES[name]
-    lengths = f"median {found.median:g}, {found.long} of {found.cells} over 20, {len(found.giants)} too long"
+    """Of what is shown: median cell 4 to 8 lines, nearly none over 20; 6 to 12 words for each line."""
+    found = rhythm(name)
+    lengths = f"median {found.median:g}, {found.long} of {found.cells} over 20"
     prose = f"{found.prose:.1f} words; {len(found.walls)} walls"
     tell("how the notebooks read: lines of code of a cell, words for a line", f"{name:<16} {lengths}; {prose}")
-    assert 4 <= found.median <= held["median"], found
-    assert found.long <= held["long"] * found.cells, found
-    assert held["prose"] <= found.prose <= 12, found
-    assert len(found.walls) <= held["walls"], f"put a word before {found.walls}"
-    assert len(found.giants) <= held["giants"], f"part these cells: {found.giants}"
+    assert 4 <= found.median <= 8, found
+    assert found.long <= 0.05 * found.cells, found
+    assert 6 <= found.prose <= 12, found
+    assert not found.walls, f"put a word before {found.walls}"
 
 
 def imported(tree: ast.AST) -> set[str]:

@@ -1,8 +1,11 @@
 """The blanks: what is filled in is tried, only what is right goes on, and left empty they change nothing."""
 
 import ast
+import copy
+import functools
 import importlib
 import inspect
+import json
 import re
 import shutil
 import subprocess
@@ -38,10 +41,19 @@ BESIDE_THE_TASKS = {"04-Adam.update", "04-Dataset.batch"}  # the two tasks need 
 WRONG = [(key, body) for key, answers in ANSWERS.items() for body in answers.wrong]
 
 
+@functools.cache
+def course_notebook(name, most):
+    """A notebook as it stands on the desk, at either depth, made once for all of these tests: who changes it changes a copy."""
+    notebook = build.from_text(build.ROOT, name)
+    if most:
+        notebook.cells = depth.open_blanks(build.ROOT, name, notebook.cells)
+    return notebook
+
+
 def cells_of(name, most=True):
-    """{key: the cell} of a notebook's blanks, as they stand on the desk."""
-    found, cells = {}, build.from_text(build.ROOT, name).cells
-    for cell in depth.open_blanks(build.ROOT, name, cells) if most else cells:
+    """{key: the cell} of a notebook's blanks."""
+    found = {}
+    for cell in course_notebook(name, most).cells:
         if cell.cell_type == "code" and (key := build.blank_in(cell.source)):
             assert key not in found, f"{name} has two blanks {key}"
             found[key] = cell.source
@@ -119,7 +131,7 @@ def test_a_stub_is_the_solution_without_its_body(key):
 @pytest.mark.quick
 @pytest.mark.parametrize("key", CELLS)
 def test_hints_and_the_solution_are_folded_beneath_it(key):
-    cells = depth.open_blanks(build.ROOT, notebook_of(key), build.from_text(build.ROOT, notebook_of(key)).cells)
+    cells = course_notebook(notebook_of(key), True).cells
     at = next(k for k, cell in enumerate(cells) if build.blank_in(cell.source) == key[3:])
     text = cells[at + 1].source
     folded = re.findall(r"<details><summary>(.*?)</summary>(.*?)</details>", text, re.DOTALL)
@@ -133,9 +145,7 @@ def test_hints_and_the_solution_are_folded_beneath_it(key):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if cells_of(name)])
 def test_left_empty_the_build_is_the_committed_one(name, noted):
-    notebook = build.from_text(build.ROOT, name)
-    notebook.cells = depth.open_blanks(build.ROOT, name, notebook.cells)
-    for file, built in export(notebook, name).items():
+    for file, built in export(course_notebook(name, True), name).items():
         path = build.ROOT / "levels" / build.level_of(name) / file
         assert built.text == path.read_text(encoding="utf-8"), path
 
@@ -149,26 +159,38 @@ def test_left_empty_the_courses_own_goes_on_and_says_so(key, run):
 
 
 TRAINS = """
-import importlib, sys
+import importlib, json, sys, traceback
 from course import tasks
 
-level = importlib.import_module("levels." + sys.argv[1])
-for name in ("linear_regression", "dnn_classifier"):
-    task = tasks.FOR[name]()
-    getattr(level, name)(task.x, task.y, task.weights, task.batches[:20], task.learning_rate)
-if hasattr(level, "Sequential"):  # the loss of a model that gives its input
-    model = level.Sequential([])
-    model.compile("sgd")
-    assert model.evaluate([[3.0]], [[1.0]]) == 4.0
-if hasattr(level, "function"):  # one call of it, for a graph that does not split by rows
-    level.function(lambda x: x @ x)(level.constant([[2.0]]))
+def train(level):
+    for name in ("linear_regression", "dnn_classifier"):
+        task = tasks.FOR[name]()
+        getattr(level, name)(task.x, task.y, task.weights, task.batches[:20], task.learning_rate)
+    if hasattr(level, "Sequential"):  # the loss of a model that gives its input
+        model = level.Sequential([])
+        model.compile("sgd")
+        assert model.evaluate([[3.0]], [[1.0]]) == 4.0
+    if hasattr(level, "function"):  # one call of it, for a graph that does not split by rows
+        level.function(lambda x: x @ x)(level.constant([[2.0]]))
+
+told = {}
+for key, folder in json.load(sys.stdin).items():  # each with levels of its own, imported anew
+    for module in [each for each in sys.modules if each.split(".")[0] == "levels"]:
+        del sys.modules[module]
+    sys.path.insert(0, folder)
+    try:
+        train(importlib.import_module("levels." + sys.argv[1]))
+        told[key] = "it trains"
+    except Exception:
+        told[key] = traceback.format_exc()
+print(json.dumps(told))
 """
 
 
-@pytest.mark.parametrize("key", [key for key in CELLS if key not in BESIDE_THE_TASKS])
-def test_without_it_a_task_no_longer_trains(key, tmp_path):
-    shutil.copytree(build.ROOT / "levels", tmp_path / "levels")
-    path = tmp_path.joinpath(*room_of(key).split(".")).with_suffix(".py")
+def without(key, root):
+    """A copy of the levels in which the function of this blank raises an error."""
+    shutil.copytree(build.ROOT / "levels", root / "levels", ignore=shutil.ignore_patterns("__pycache__"))
+    path = root.joinpath(*room_of(key).split(".")).with_suffix(".py")
     own = blanks.solution(notebook_of(key), key[3:])
     text = path.read_text(encoding="utf-8")
     assert own in text
@@ -176,17 +198,22 @@ def test_without_it_a_task_no_longer_trains(key, tmp_path):
     head = "\n".join(own.split("\n")[: stub.body[0].lineno - stub.lineno])
     raises = " " * stub.body[0].col_offset + f'raise NotImplementedError("{key}")'
     path.write_text(text.replace(own, f"{head}\n{raises}"), encoding="utf-8")
-    environment = build.environment(tmp_path, build.ROOT)
-    level = room_of(key).split(".")[1]
-    done = subprocess.run(
-        [sys.executable, "-c", TRAINS, level],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode and key[3:] in done.stderr, done.stderr
+    return str(root)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if cells_of(name)])
+def test_without_any_of_them_a_task_no_longer_trains(name, tmp_path):
+    keys = [f"{name[:2]}-{key}" for key in cells_of(name)]
+    folders = {key: without(key, tmp_path / str(k)) for k, key in enumerate(keys) if key not in BESIDE_THE_TASKS}
+    folders["none"] = str(build.ROOT)
+    command = [sys.executable, "-c", TRAINS, build.level_of(name)]
+    environment = build.environment(build.ROOT)
+    done = subprocess.run(command, input=json.dumps(folders), env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found.pop("none") == "it trains"
+    for key, told in found.items():
+        assert key[3:] in told, f"{key}: {told}"
 
 
 # Filled.
@@ -202,8 +229,7 @@ def test_what_is_right_goes_on_and_is_built(key, body, run, monkeypatch):
         re.escape(key[3:]) + rf": right{bits} \(\d+ cases\)\. The notebook and your `levels` use it from here on\.", told
     ), told
     assert inspect.getsource(function) in source + "\n" and f"{key}" in progress.load()["exercises"]
-    notebook = build.from_text(build.ROOT, name)
-    notebook.cells = depth.open_blanks(build.ROOT, name, notebook.cells)
+    notebook = copy.deepcopy(course_notebook(name, True))
     for cell in notebook.cells:
         if cell.source == CELLS[key]:
             cell.source = source
@@ -298,12 +324,10 @@ def test_of_much_that_it_prints_ten_lines_are_shown(run, monkeypatch, loop):
     assert len(printed) == 11 and printed[-1] == "  …" and len(told) < 2000
 
 
-@pytest.mark.parametrize("rest", ["...", "return ...", "pass", "# soon\n    ...", ""])
-def test_a_stub_is_known_by_its_body(rest, run):
-    source = f'{HEAD}def unbroadcast(dx, shape):\n    """Added up."""\n    {rest}'
-    assert "not filled in" in run(KEY, source)[0]
-    assert "not filled in" in run(KEY, filled(KEY, "return 2 * ..."))[0]
-    assert "not filled in" in run(KEY, filled(KEY, "extra = len(dx.spec.shape)\n..."))[0]
+def test_a_stub_is_known_by_its_body(run):
+    stubs = [f'"""Added up."""\n    {rest}' for rest in ("...", "return ...", "pass", "# soon\n    ...", "")]
+    for body in (*stubs, "return 2 * ...", "extra = len(dx.spec.shape)\n    ..."):
+        assert "not filled in" in run(KEY, f"{HEAD}def unbroadcast(dx, shape):\n    {body}")[0], body
 
 
 def test_what_is_right_today_is_tried_again_when_it_or_the_course_changes(run, noted, monkeypatch, tmp_path):

@@ -299,21 +299,6 @@ def one_argument(x):
     return x
 
 
-def gives_an_array(*arguments):
-    return np.ones(2)
-
-
-class Strange:
-    def __eq__(self, other):
-        raise RuntimeError("do not compare me")
-
-    __hash__ = None
-
-
-def gives_what_cannot_be_compared(*arguments):
-    return Strange()
-
-
 def spoils(*arguments):
     for each in arguments:
         if isinstance(each, np.ndarray):
@@ -321,25 +306,16 @@ def spoils(*arguments):
     return np.float32(0.0)
 
 
-ODD = [
-    forever,
-    endless_calls,
-    quits,
-    half_filled,
-    wrong_type,
-    nothing,
-    one_argument,
-    spoils,
-    5,
-    None,
-    np.ones(3),
-    print,
+ODD = [(odd, key) for odd in (half_filled, wrong_type, nothing, spoils) for key in SOLUTIONS]
+ODD += [  # what is found out before an exercise's own questions, or in the same way in all of them: one for each notebook
+    (odd, key)
+    for odd in (forever, endless_calls, quits, one_argument, 5, None, np.ones(3), print)
+    for key in ("01-1", "02-2", "03-1", "04-1", "05-1")
 ]
 
 
-@pytest.mark.parametrize("key", SOLUTIONS)
-@pytest.mark.parametrize("odd", ODD, ids=lambda odd: getattr(odd, "__name__", str(odd)))
-def test_whatever_is_handed_over_gets_an_answer(key, odd, monkeypatch):
+@pytest.mark.parametrize("odd, key", ODD, ids=lambda each: getattr(each, "__name__", str(each)))
+def test_whatever_is_handed_over_gets_an_answer(odd, key, monkeypatch):
     if odd is forever:
         monkeypatch.setattr(cases, "TIME_LIMIT", 0.1)
     found = exercises.verdict(key, odd)

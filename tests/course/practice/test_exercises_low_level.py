@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from course.practice import cases, exercises
-from course.practice.cases import low_level as questions
 from course.practice.exercises import low_level as checks
-from levels_more.hardware import pool
 from levels_more.kernels import KINDS, PLANS
-from levels_more.low_level import DOOR, RUN, GradientTape, Graph, Variable, constant, trace, walk_back
+from levels_more.low_level import DOOR, RUN, GradientTape, Variable  # noqa: F401 (what a notebook has at hand)
 from solutions import low_level
 
 HINTS = {  # what the message must say of these
@@ -59,19 +57,6 @@ def test_walking_each_road_anew_takes_too_long(monkeypatch):
     assert "60 times u + u * 0.5 takes more than 0.2 s" in found.text
 
 
-def test_the_order_found_gives_the_gradient():
-    """What the notebook shows: breadth first one of the two formulas gets a wrong gradient, in order none does."""
-    v, found = Variable(np.array(3.0)), {}
-    for text, formula in {"u * u + u": lambda u: u * u + u, "u + u * u": lambda u: u + u * u}.items():
-        with GradientTape(persistent=True) as tape:
-            z = formula(v * 2.0)
-        makers = {record[3]: record for record in tape.records}
-        for collect in (low_level.breadth_first, low_level.in_order):
-            found[text, collect.__name__] = float(walk_back(collect(makers, z), z, [v.value])[0])
-    assert found.pop(("u + u * u", "breadth_first")) == 2.0
-    assert set(found.values()) == {26.0}
-
-
 def test_a_check_leaves_the_level_as_it_was():
     compiler, plans = KINDS["cpu"].compiler, dict(PLANS)
     for key, function in low_level.SOLUTIONS.items():
@@ -83,19 +68,10 @@ def test_a_check_leaves_the_level_as_it_was():
     assert KINDS["cpu"].compiler is compiler and DOOR.stands is RUN
 
 
-def test_a_graph_is_computed_as_it_stands():
-    """A question's own reading of a graph, and a check's: leaves, numbers, and what a result is."""
-    x, w = constant(np.array([[1.0, 2.0]])), Variable(np.array([[3.0, 4.0]]))
-    graph = trace(lambda x: (x * w - 1.0, x + x), (pool()["cpu:0"].spec((1, 2), "f8"),))[0]
-    first, second = questions.values_of("", graph, [x], low_level.apply)
-    assert first.tolist() == [[2.0, 7.0]] and second.tolist() == [[2.0, 4.0]]
-    with pytest.raises(cases.Wrong, match="reads a node that is not in the list"):
-        questions.values_of("", Graph(graph.nodes[::-1], graph.outputs, {}), [x], low_level.apply)
-    nodes = [("input", [], 0), ("variable", [], None), ("multiply", [0, 1], None)]
-    nodes += [("constant", [], 1.0), ("subtract", [2, 3], None), ("add", [0, 0], None)]
-    told = checks.values_of("", (nodes, [4, 5]), [x.numpy()], w.numpy())
-    assert [[each.tolist() for each in told[0]], told[1]] == [[[[2.0, 7.0]], [[2.0, 4.0]]], 3]
+def test_a_graph_that_nobody_could_have_written_is_refused():
+    """It comes from a student's process."""
+    x = w = np.ones((1, 2))
     for op, read in (("exp", [0]), ("add", [0, 1]), ("add", [1, 2])):  # none of the four, too large, not yet there
         nodes = [("input", [], 0), ("constant", [], np.ones((200, 1))), (op, read, None)]
         with pytest.raises((cases.Wrong, IndexError)):
-            checks.values_of("", (nodes, [2]), [x.numpy()], w.numpy())
+            checks.values_of("", (nodes, [2]), [x], w)

@@ -80,7 +80,6 @@ def test_blanks_are_graded_wherever_they_stand(tmp_path):
         answers.right[0].strip().replace("\n", "\n    "): ("right", "right, to the last bit"),
         "return dx": ("not yet", "(1, 4), yours is (10, 4)"),
         "while True: pass": ("not yet", "does its loop ever end?"),
-        "import os; os._exit(3)": ("no answer", "it ends the process (status 3)"),
     }
     sources = {stub.replace("BODY", body): said for body, said in bodies.items()}
     sources[stub.replace("BODY", "return dx").replace("def unb", "def my_unb")] = ("not yet", "called `unbroadcast`")
@@ -103,19 +102,19 @@ def test_what_is_written_on_the_trail_and_at_most_is_graded(tmp_path, name):
     asked = [key for key in grading.keys_of(build.ROOT, path.stem, "most") if key in cases.CASES]
     assert keys and asked == sorted(keys, key=list(cases.CASES).index)
 
-    def states():
+    def states(*keys):
         nbformat.write(made, path)
-        rows = grading.grade("bob", path.stem, path, keys, 20, build.ROOT, tmp_path)
+        rows = grading.grade("bob", path.stem, path, [*keys], 20, build.ROOT, tmp_path)
         assert [(row.notebook, row.exercise) for row in rows] == [(path.stem, key) for key in keys]
         print(*rows, sep="\n")
         return [row.state for row in rows]
 
-    assert states() == ["still blank"] * len(keys)
+    assert states(*keys) == ["still blank"] * len(keys)
     for cell in blank:
         cell.source = blanks.filled(cell.source, core, build.blank_in(cell.source))
-    assert states() == ["right"] * len(keys)
+    assert states(*keys) == ["right"] * len(keys)
     blank[0].source = with_body(name, stubs[0], "return 'nothing'")
-    assert states() == ["not yet"] + ["right"] * (len(keys) - 1)
+    assert states(keys[0]) == ["not yet"]
 
 
 LEARNED = {}

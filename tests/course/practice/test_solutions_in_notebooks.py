@@ -1,7 +1,7 @@
-"""The solution of every exercise and of every blank is right in the kernel of its notebook, where a reader writes it.
+"""The solution of every exercise in `more` is right in the kernel of its notebook, where a reader writes it.
 
 Cells that only show something are left out: what they print is compared elsewhere, and they take most of the time. (The five
-run whole, at the reader's desk, in `test_filled`.)
+run whole, with all that is solved in them, at the reader's desk, in `test_filled`, and the trail in `test_trail`.)
 """
 
 import ast
@@ -16,11 +16,11 @@ from course.setup import workspace
 
 NAMES = [
     name
-    for name in build.all_in(build.ROOT)
+    for name in build.more_in(build.ROOT)
     if any(any(asked(c.source)) for c in build.from_text(build.ROOT, name).cells)
 ]
-# Those of `more` run where a reader opens them, at the desk; one of them runs in its tracked notebook, too.
-PLACES = [(MINE if name.startswith("more/") else "notebooks", name) for name in NAMES] + [("notebooks", "more/04_metrics")]
+# They run where a reader opens them, at the desk; one of them, and one of the five, runs in its tracked notebook, too.
+PLACES = [(MINE, name) for name in NAMES] + [("notebooks", "more/04_metrics"), ("notebooks", "02_kernels")]
 
 
 def only_shows(source):

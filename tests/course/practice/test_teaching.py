@@ -12,7 +12,7 @@ from course import build, figures, reading
 from course.build import ROOT, names_in, text_path
 from course.builder import minutes
 from course.builder.minutes import UNTIMED
-from course.practice import pictures, teaching
+from course.practice import teaching
 from course.setup import commands, environment, index_page
 from solutions.answers import ANSWERS
 
@@ -29,9 +29,10 @@ WEEKS = teaching.TABLES["TEACHING.md"]
 NAMES = names_in(ROOT)
 
 
-def test_the_timetable_is_that_of_the_headings():
-    found = teaching.with_tables(PAGES["TEACHING.md"], WEEKS)
-    assert found == PAGES["TEACHING.md"], "a heading or its minutes changed: run `python -m course.practice.teaching`"
+@pytest.mark.parametrize("page", [page for page, tables in teaching.TABLES.items() if tables])
+def test_the_timetable_is_that_of_the_headings(page):
+    found = teaching.with_tables(PAGES[page], teaching.TABLES[page])
+    assert found == PAGES[page], "a heading or its minutes changed: run `python -m course.practice.teaching`"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -42,12 +43,18 @@ def test_each_row_of_a_table_has_as_many_cells_as_its_head(page):
 
 
 def test_a_timetable_is_written_anew_and_nothing_else():
-    page = PAGES["TEACHING.md"]
+    page, tables = PAGES["TEACHING.md"], {name: WEEKS[name] for name in ("five weeks", "one day")}
     old = re.sub(r" \d+ ·", " 99 ·", page)
-    assert old != page and teaching.with_tables(old, WEEKS) == page
+    assert old != page and teaching.with_tables(old, tables) == page
     for part in ("<!-- one day: written by course/practice/teaching.py -->\n", "<!-- end of one day -->\n"):
         with pytest.raises(ValueError, match="one day"):
-            teaching.with_tables(page.replace(part, ""), WEEKS)
+            teaching.with_tables(page.replace(part, ""), {"one day": WEEKS["one day"]})
+
+
+@functools.cache
+def made_pages():
+    """The map of a reader's desk, and the first page of the site."""
+    return index_page.page(ROOT), reading.landing(ROOT)
 
 
 @pytest.mark.quick
@@ -57,7 +64,7 @@ def test_every_page_gives_a_notebook_the_minutes_of_the_rule(name):
     run = "run `python -m course.practice.teaching`"
     assert re.findall(rf"\(notebooks/{name}\.ipynb\).*\| (\d+) \|\n", PAGES["README.md"]) == [str(taken)], run
     assert f"\n| `{name}` | {taken} | " in PAGES["TEACHING.md"], run
-    for page in (index_page.page(ROOT), reading.landing(ROOT)):
+    for page in made_pages():
         assert re.findall(rf"{name}\.ipynb\).*\| (\d+) \|\n", page)[:1] == [str(taken)]
 
 
@@ -66,7 +73,7 @@ def test_every_page_gives_the_trail_the_hours_of_the_rule():
     assert f"\n| the trail, all five | {taken} | " in PAGES["TEACHING.md"], "run `python -m course.practice.teaching`"
     hours = f"about {index_page.hours(taken)}"
     assert all(hours in " ".join(PAGES[page].split()) for page in ("README.md", f"{READING}/install.md")), hours
-    for page in (index_page.page(ROOT), reading.landing(ROOT)):
+    for page in made_pages():
         assert f"## The trail: {index_page.hours(taken)}\n" in page
 
 
@@ -117,11 +124,6 @@ def test_in_eight_weeks_everything_is_written_and_no_week_is_much_longer():
     assert max(taken) <= 1.3 * sum(taken) / 8
 
 
-def test_parts_are_divided_so_that_the_heaviest_is_light():
-    assert teaching.divided([3, 1, 1, 3, 2, 2], 3, lambda part: part) == [[3, 1], [1, 3], [2, 2]]
-    assert teaching.divided([5], 3, lambda part: part) == [[5]]
-
-
 def test_a_plan_holds_nothing_optional_and_no_work_to_choose_from():
     for name in NAMES:
         assert not [each for each in teaching.for_the_class(name) if each.optional or UNTIMED.fullmatch(each.title)]
@@ -136,12 +138,6 @@ def test_a_lesson_on_gradients_ends_in_time():
     found = teaching.for_the_class("03_low_level")
     until = [section.title for section in found].index(last) + 1
     assert teaching.in_all(found[:until]) <= teaching.LESSON
-
-
-def test_a_day_cannot_leave_out_what_is_not_there(monkeypatch):
-    monkeypatch.setattr(teaching, "DAY", [("01_hardware", 60, ("Lanes", "Measure your car"))])
-    with pytest.raises(ValueError, match="Measure your car.*What a step costs"):
-        teaching.one_day()
 
 
 def test_what_is_named_in_italics_is_a_section():
@@ -179,12 +175,6 @@ def test_pictures_are_small_and_described():
         assert (ROOT / path).stat().st_size <= 200_000 and len(text.split()) > 20
     assert any(text.endswith(figures.loop_order("ijk", 303).text) for text in found)
     assert any("float64 losses differ by 0," in text for text in found)
-
-
-def test_a_picture_is_described_where_it_stands():
-    page = "![](pictures/one.png) and ![old](../pictures/two.png)"
-    new = r"![](pictures/one.png) and ![new \1](../pictures/two.png)"
-    assert pictures.with_description(page, "two", r"new \1") == new
 
 
 def test_one_picture_can_be_made_anew_by_its_name(monkeypatch, tmp_path):

@@ -6,7 +6,6 @@ import pytest
 
 from course import build
 from course.build import MINE, ROOT
-from course.practice import teaching
 from course.setup import commands, index_page, workspace
 
 NAMES = build.all_in(ROOT)
@@ -21,14 +20,6 @@ def test_every_notebook_stands_on_it_once_with_what_it_says_of_itself():
         assert each.title != name and each.promise.endswith("."), f"{name} has a title, and a promise in bold"
         assert each.title in page and (name in build.more_in(ROOT) or index_page.plain(each.promise) in page)
     assert page.index("(trail/1_hardware") < page.index("(01_hardware"), "first the trail"
-
-
-@pytest.mark.parametrize("page, link", [("course/reading/prose/contents.md", "more/01_gpu")])
-def test_pages_have_the_same_tables(page, link):
-    text, tables = (ROOT / page).read_text(encoding="utf-8"), teaching.TABLES[page]
-    assert teaching.with_tables(text, tables) == text, "run `python -m course.practice.teaching`"
-    old = text.replace(f"notebooks/{link}.ipynb)", "notebooks/gone.ipynb)")
-    assert old != text and teaching.with_tables(old, tables) == text
 
 
 def test_lab_opens_on_the_map_or_on_the_notebook_that_is_meant(project, monkeypatch, tmp_path):

@@ -1,6 +1,5 @@
 """`course resume`: where the reader stopped, three ideas, and the state back in a new kernel, in seconds."""
 
-import json
 import re
 import time
 
@@ -55,12 +54,7 @@ def run(root, name, first, last):
 
 
 @pytest.mark.parametrize(
-    "name, stop",
-    [
-        ("trail/1_hardware", "program = write_program()"),
-        ("trail/3_low_level", "hand_on)[w]"),
-        ("04_mid_level", "#| export data"),
-    ],
+    "name, stop", [("trail/1_hardware", "program = write_program()"), ("04_mid_level", "#| export data")]
 )
 def test_the_state_comes_back_and_the_rest_runs_on(project, name, stop, tell):
     notebook = build.read_notebook(project, name, MINE)
@@ -69,7 +63,7 @@ def test_the_state_comes_back_and_the_rest_runs_on(project, name, stop, tell):
     assert stops.last_stop(project)[:2] == (name, at)
     told, opened = resume.main(project)
     assert opened == name and told.startswith(f"You stopped in mine/{name}.ipynb, today at")
-    ideas = {"trail/1_hardware": 0, "trail/3_low_level": 2, "04_mid_level": 3}  # of the stopping points up to there
+    ideas = {"trail/1_hardware": 0, "04_mid_level": 3}  # of the stopping points up to there
     assert len(re.findall(r"^  - \S", told, re.MULTILINE)) == ideas[name] and ("What you have so far:" in told) == bool(
         ideas[name]
     )
@@ -175,9 +169,3 @@ def test_every_idea_of_the_course_is_whole():
         for idea in found:
             assert idea[0].isupper() and idea.endswith(".") and idea.count("(") == idea.count(")"), idea
             assert "*" not in re.sub("`[^`]*`", "", idea) and "](" not in idea, idea
-
-
-def test_what_is_noted_is_small_and_on_the_desk(project):
-    stops.note_cell("trail/1_hardware", "abc", "x = 1", project)
-    noted = json.loads((project / MINE / stops.STOPPED).read_text(encoding="utf-8"))
-    assert noted["trail/1_hardware"]["cell"] == "abc" and len(noted["trail/1_hardware"]) == 3

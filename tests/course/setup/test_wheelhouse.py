@@ -106,9 +106,3 @@ def test_a_wheelhouse_is_used_where_it_fits(root, monkeypatch, capsys):
         assert said in capsys.readouterr().out
     (shared / wheelhouse.LIST).write_text(json.dumps(fitting))
     assert wheelhouse.from_wheelhouse(version) == ["--no-index", "--find-links", str(shared)]
-
-
-def test_how_it_is_called(root, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        wheelhouse.wheelhouse(["a", "b"])
-    assert "unrecognized arguments: b" in capsys.readouterr().err
