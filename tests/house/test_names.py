@@ -205,6 +205,7 @@ MOVES = {
     "erf": (low_level.erf, np.vectorize(math.erf)),
 }
 
+
 @pytest.mark.parametrize("name", MOVES)
 def test_values_are_numpys_and_gradients_are_slopes(name):
     ours, theirs = MOVES[name]

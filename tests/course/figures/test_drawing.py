@@ -62,7 +62,7 @@ def graph(count, seed):
     return nodes, edges + edges[:3] + [(0, count - 1, "far")]
 
 
-GRAPHS = [graph(count, seed) for count in (6, 20, 60) for seed in range(4)]
+GRAPHS = [graph(count, seed) for count in (6, 20, 60) for seed in range(2)]
 
 
 @pytest.mark.parametrize(("nodes", "edges"), GRAPHS)
@@ -113,7 +113,7 @@ def test_equal_graphs_are_equal_texts_whatever_the_keys():
             capture_output=True,
             check=True,
         ).stdout
-        for seed in "123"
+        for seed in "12"
     }
     assert len(ran) == 1
 

@@ -192,7 +192,7 @@ def test_loop_order_stands_still_and_its_words_keep_apart(monkeypatch):
     monkeypatch.setattr("course.figures.picture.Picture", lambda figure, text: figure)
     frames = set()
     for order in figures.ORDERS:
-        for step in (0, 1, 10, 64, 256, 303, 512):
+        for step in (0, 10, 303, 512):
             figure = figures.loop_order(order, step)
             FigureCanvasAgg(figure)
             left, right = figure.axes
