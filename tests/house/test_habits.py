@@ -1,4 +1,4 @@
-"""Habits of people who come from Keras 3 that no other test tries: what they type, tried here, and checked.
+"""Habits of people who come from Keras 3 and scikit-learn that no other test tries: what they type, tried here, and checked.
 
 Each row says where the habit comes from, what is typed, and what must hold then: by NumPy or by counting, not by asking us
 twice. Most work. A few differ, or are refused with the cure, each in a sentence of the program's own; none is silently wrong.
@@ -81,11 +81,11 @@ def close(a, b, tolerance=1e-5):
 
 
 def given():
-    """What the reader of each row has: 200 rows of 4 numbers; a target; three classes."""
+    """What the reader of each row has: 200 rows of 4 numbers; a target; two classes; three classes."""
     drawn = np.random.default_rng(0)
     x = drawn.normal(size=(200, 4)).astype("f4")
     y = x @ np.array([[1.0], [-2.0], [0.5], [0.0]], "f4") + 0.3 + drawn.normal(size=(200, 1), scale=0.1).astype("f4")
-    return dict(np=np, x=x, y=y, three=np.digitize(y[:, 0], [-1.0, 1.0]))
+    return dict(np=np, x=x, y=y, two=(y > 0).astype("i8")[:, 0], three=np.digitize(y[:, 0], [-1.0, 1.0]))
 
 
 CHECKS = dict(relu=relu, sigmoid=sigmoid, softmax=softmax, forward=forward, descent=descent, close=close)
@@ -322,6 +322,30 @@ HABITS = [
     ),
     Habit(
         "subclassing",
+        "a block of layers finds the weights of its parts",
+        """
+        from levels_more.low_level import nn
+        from levels_more.mid_level import Dense, Layer
+
+        class Block(Layer):
+            def __init__(self):
+                super().__init__()
+                self.one, self.two, self.three = Dense(8), Dense(8), Dense(1)
+
+            def call(self, inputs):
+                return self.three(nn.relu(self.two(nn.relu(self.one(inputs)))))
+
+        block = Block()
+        answer = block(x)
+        """,
+        """
+        assert len(block.weights) == 6 and len(block.trainable_weights) == 6
+        assert close(answer.numpy(), forward(x, block.get_weights(), relu, relu, None))
+        """,
+        ("nn.relu(self.two", "(self.two"),
+    ),
+    Habit(
+        "subclassing",
         "add_loss in call",
         """
         from levels_more.high_level import Sequential
@@ -422,6 +446,55 @@ HABITS = [
     ),
     Habit(
         "fit",
+        "the history's names: loss, accuracy, val_loss, val_accuracy",
+        """
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Adam, Dense, SparseCategoricalAccuracy, SparseCategoricalCrossentropy
+
+        model = Sequential([Dense(16, activation="relu"), Dense(3, activation="softmax")])
+        model.compile(
+            optimizer=Adam(learning_rate=0.01), loss="sparse_categorical_crossentropy", metrics=["accuracy"]
+        )
+        history = model.fit(
+            x[:150], three[:150], batch_size=32, epochs=5, validation_data=(x[150:], three[150:]), verbose=0
+        )
+        """,
+        """
+        found = history.history
+        assert [*found] == ["loss", "accuracy", "val_loss", "val_accuracy"] or set(found) == {
+            "accuracy", "loss", "val_accuracy", "val_loss"
+        }
+        p = forward(x[150:], model.get_weights(), relu, softmax)
+        assert close(found["val_loss"][-1], -np.log(p[np.arange(50), three[150:]]).mean())
+        assert close(found["val_accuracy"][-1], (p.argmax(1) == three[150:]).mean())
+        assert all(len(values) == 5 for values in found.values()) and found["loss"][-1] < found["loss"][0]
+        """,
+        ("validation_data=(x[150:], three[150:])", "validation_data=(x[:150], three[:150])"),
+    ),
+    Habit(
+        "fit",
+        "float64 arrays into a float32 model, and into a Dataset",
+        """
+        from levels_more.high_level import Input, Sequential
+        from levels_more.mid_level import Dataset, Dense
+
+        model = Sequential([Input(shape=(4,)), Dense(1)])
+        start = model.get_weights()
+        model.compile(optimizer="sgd", loss="mse")
+        wide, target = x.astype("float64"), y.astype("float64")
+        history = model.fit(wide, target, batch_size=50, epochs=2, shuffle=False, verbose=0)
+        model.fit(Dataset.from_tensor_slices((wide, target)).batch(50), epochs=1, verbose=0)
+        answer = model.predict(wide)
+        """,
+        """
+        weights, losses = descent(x, y, start, [0.01] * 3, 50)
+        assert close(history.history["loss"], losses[:2]) and close(model.get_weights(), weights)
+        assert answer.dtype == np.float32 and close(answer, forward(x, weights, None))
+        """,
+        ("target)).batch(50)", "target)).batch(40)"),
+    ),
+    Habit(
+        "fit",
         "a Metric of one's own: update_state, result, reset_state",
         """
         from levels_more.high_level import Sequential
@@ -452,6 +525,26 @@ HABITS = [
         assert found == (forward(x, model.get_weights(), relu, softmax).argmax(1) == three).sum()
         """,
         ('"float32")))', '"float32")) * 2.0)'),
+    ),
+    Habit(
+        "fit",
+        "a schedule as learning_rate, with staircase=True",
+        """
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import SGD, Dense, ExponentialDecay
+
+        schedule = ExponentialDecay(initial_learning_rate=0.1, decay_steps=4, decay_rate=0.5, staircase=True)
+        model = Sequential([Dense(1)])
+        model.build((None, 4))
+        start = model.get_weights()
+        model.compile(optimizer=SGD(learning_rate=schedule), loss="mse")
+        model.fit(x, y, batch_size=50, epochs=3, shuffle=False, verbose=0)
+        """,
+        """
+        weights, losses = descent(x, y, start, [0.1, 0.05, 0.025], 50)
+        assert close(model.get_weights(), weights)
+        """,
+        ("staircase=True", "staircase=False"),
     ),
     Habit(
         "callbacks",
@@ -628,6 +721,28 @@ HABITS = [
         assert close(answer, forward(x, model.get_weights(), relu, softmax))
         """,
         ('activation="relu"', 'activation="tanh"'),
+    ),
+    Habit(
+        "scikit-learn",
+        "a DataFrame's columns are remembered",
+        """
+        import pandas as pd
+        from levels_more.high_level import DNNClassifier
+
+        table = pd.DataFrame(x, columns=["a", "b", "c", "d"])
+        clf = DNNClassifier(epochs=20, random_state=0).fit(table, pd.Series(two))
+        score = clf.score(table, two)
+        refused = ""
+        try:
+            clf.predict(table[["b", "a", "c", "d"]])
+        except ValueError as error:
+            refused = str(error)
+        """,
+        """
+        assert list(clf.feature_names_in_) == ["a", "b", "c", "d"] and clf.n_features_in_ == 4
+        assert "feature names" in refused.lower() and score == np.mean(clf.predict(table) == two) > 0.8
+        """,
+        ('["b", "a", "c", "d"]]', '["a", "b", "c", "d"]]'),
     ),
 ]
 
