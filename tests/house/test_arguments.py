@@ -10,7 +10,6 @@ from levels_more.mid_level import Dataset, Embedding
 
 KINDS = {  # a whole number as it comes
     "np.int64": np.int64,
-    "np.int32": np.int32,
     "np.uint8": np.uint8,
     "array of no axis": np.array,
     "tensor": low.constant,

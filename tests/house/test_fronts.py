@@ -8,8 +8,6 @@ import inspect
 import json
 import re
 
-import pytest
-
 from course.build import ROOT
 
 GOLDEN = ROOT / "tests" / "support" / "golden" / "fronts.json"
@@ -92,10 +90,3 @@ def test_fronts_hand_on_the_names_that_are_promised(request):
         changed = {name for name in names.keys() | found[front].keys() if names.get(name) != found[front].get(name)}
         told = {name: (names.get(name), found[front].get(name)) for name in sorted(changed)}
         assert not told, f"{front}: {told}"
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_the_core_hands_on_its_own_names_alone(level):
-    front = importlib.import_module(f"levels.{level}")
-    homes = {name: getattr(getattr(front, name), "__module__", None) or "" for name in front.__all__}
-    assert not [name for name, home in homes.items() if home.startswith("levels_more")]

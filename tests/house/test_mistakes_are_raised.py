@@ -26,9 +26,7 @@ from levels_more.low_level import (
 )
 from levels_more.mid_level import composite_ops
 
-MISTAKES = pytest.mark.parametrize(
-    "mistake", [AttributeError("x"), ZeroDivisionError("x"), TypeError("x"), KeyError("x")]
-)
+MISTAKES = pytest.mark.parametrize("mistake", [AttributeError("x"), TypeError("x")])
 
 
 def raising(error):
@@ -137,7 +135,7 @@ def test_a_mistake_in_a_joined_op_is_raised_or_heard_of_apart(mistake, monkeypat
     composite_ops._stands_for.cache_clear()
     monkeypatch.setattr(composite_ops, "trace", raising(mistake))
     try:
-        if isinstance(mistake, ZeroDivisionError | AttributeError):
+        if isinstance(mistake, AttributeError):
             with pytest.raises(type(mistake)):
                 composite_ops._stands_for("affine")
         else:

@@ -75,13 +75,6 @@ def modules():
     return sorted(each.name for each in pkgutil.walk_packages(levels_more.__path__, "levels_more."))
 
 
-@pytest.mark.parametrize("room", [each for each in house.ROOMS["levels_more"] if each != "distributed"])
-def test_every_file_of_a_room_can_be_imported(room):
-    for name in modules():
-        if name.startswith(f"levels_more.{room}."):
-            importlib.import_module(name)
-
-
 def test_each_file_stands_in_a_room():
     beside = {name.split(".")[1] for name in modules()} - {*house.ROOMS["levels_more"]}
     assert beside == {"checks", "missing", "moved"}

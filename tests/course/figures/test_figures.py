@@ -151,28 +151,15 @@ def test_the_line_untouched_for_longest_leaves_the_cache():
     assert held[3] == [(0, 0, 0), (1, 0, 0), (2, 0, 0)] and list(loads[3]) == [1, 3, 1]
 
 
-def test_without_room_or_reuse_every_touch_is_a_load():
-    for order in figures.ORDERS:
-        assert list(matrices.cache_loads(order, n=3, line=1, lines=1)[0][-1]) == [27, 27, 27]
-        assert list(matrices.cache_loads(order, n=1, line=1, lines=3)[0][-1]) == [1, 1, 1]
-
-
 TOTALS = {"ikj": 160, "kij": 208, "ijk": 656, "jik": 704, "kji": 1040, "jki": 1088}
 
 
 def test_the_orders_stand_from_few_loads_to_many():
     assert {order: matrices.cache_loads(order)[0][-1].sum() for order in figures.ORDERS} == TOTALS
     assert [*TOTALS] == [*figures.ORDERS] and sorted(TOTALS.values()) == [*TOTALS.values()]
-    rows, lines = matrices.SIDE, matrices.SIDE**2 // matrices.LINE
-    assert list(matrices.cache_loads("ikj")[0][-1]) == [
-        lines,
-        rows * lines,
-        lines,
-    ]  # w is loaded again for each row of x
-    assert list(matrices.cache_loads("jki")[0][-1]) == [rows**3, rows**2, rows**3]  # x and out at every step
 
 
-@pytest.mark.parametrize("order", TOTALS)
+@pytest.mark.parametrize("order", ["ijk", "ikj", "kji"])  # one of each inner loop
 def test_loop_order_tells_the_step(order):
     last = f"{TOTALS[order]:,}"
     assert f"{order}: 0 lines loaded by step 0 (x 0, w 0, out 0)" in figures.loop_order(order, 0).text
@@ -205,7 +192,7 @@ def test_loop_order_stands_still_and_its_words_keep_apart(monkeypatch):
     monkeypatch.setattr("course.figures.picture.Picture", lambda figure, text: figure)
     frames = set()
     for order in figures.ORDERS:
-        for step in (0, 1, 10, 64, 256, 303, 512):
+        for step in (0, 10, 303, 512):
             figure = figures.loop_order(order, step)
             FigureCanvasAgg(figure)
             left, right = figure.axes

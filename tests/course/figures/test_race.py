@@ -208,7 +208,7 @@ def test_a_move_of_a_slider_costs_little_more_than_another_explorer():
     """On a desk the loop order of notebook 02 takes some 130 ms, a race 150, three trainings included."""
     figures.loop_order("ijk", 303), draw("raw", 0.002, 0.9)
     seconds = {}
-    for setting in SETTINGS[::2]:
+    for setting in SETTINGS[::5]:
         for name, picture, values in (("loops", figures.loop_order, ("ijk", 303)), ("race", draw, setting)):
             start = time.thread_time()
             picture(*values)

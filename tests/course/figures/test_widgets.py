@@ -3,22 +3,18 @@
 import ast
 import asyncio
 import base64
-import functools
 import html
 import itertools
-import os
 import re
 import shutil
-import subprocess
-import sys
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from ipywidgets import HTML, Button, Image, Label, RadioButtons, SelectionSlider, Text
 
-from course import build, figures
-from course.figures import tape, widgets
+from course import build
+from course.figures import widgets
 from course.practice import checks
 from course.practice.checks import predict
 from course.setup import browser
@@ -322,43 +318,6 @@ def test_an_explorer_with_nowhere_to_start(controls):
         widgets.explore(Drawing(), "An explorer.", **controls)
 
 
-def test_the_loop_order_moves_step_by_step():
-    box = widgets.explore(
-        figures.loop_order, "Loops.", order=figures.ORDERS, step=range(513), start=dict(order="ijk", step=303)
-    ).box()
-    sliders, image = [w for w in parts(box) if isinstance(w, SelectionSlider)], part(box, Image)
-    (order, step), first = sliders, bytes(image.value)
-    assert first.startswith(b"\x89PNG") and image.tooltip.startswith("ijk: 389 lines loaded by step 303 ")
-    step.index += 1
-    assert step.value == 304 and said(box).startswith("ijk: 390 lines loaded by step 304 ") and image.value != first
-    order.value = "ikj"
-    assert said(box) == image.tooltip and said(box).startswith("ikj: 96 lines loaded by step 304 ")
-    order.value, step.value = "ijk", 303
-    assert image.value == first
-
-
-def test_the_tape_is_walked_back_step_by_step():
-    def program(x, w):
-        p = x * w
-        return [("multiply", ["x", "w"], "p", [w, x]), ("multiply", ["p", "p"], "l", [p, p])], dict(
-            x=x, w=w, p=p, l=p * p
-        )
-
-    walk = tape.backward_walk(program, x=3.0, w=2.0)
-    box = widgets.explore(
-        functools.partial(figures.tape_backwards, walk), "The tape.", step=range(3), bump=["x", "w"]
-    ).box()
-    (step, bump), image = [w for w in parts(box) if isinstance(w, SelectionSlider)], part(box, Image)
-    assert image.tooltip.startswith("Step 0 of 2: before the walk") and "x moves l by 24.00 " in image.tooltip
-    step.index = 1
-    first = bytes(image.value)
-    assert "p has 6 + 6 = 12." in image.tooltip and image.tooltip.endswith("12 × 2.000 (p) = 24.00.")
-    bump.value = "w"
-    assert image.tooltip.endswith("12 × 3.000 (p) = 36.00.") and bytes(image.value) != first
-    step.index = 2
-    assert "hands +24 to x and +36 to w" in image.tooltip and image.tooltip.endswith("36 × 1.000 (w) = 36.00.")
-
-
 # A page with both: stored, compared, and opened in JupyterLab.
 
 PAGE = """
@@ -416,21 +375,14 @@ def test_the_stored_page_reads_without_widgets(page):
     assert (
         VIEW not in asked
         and VIEW not in explored
-        and [len(cell.get("outputs", ())) for cell in notebook.cells]
-        == [
-            0,
-            1,
-            1,
-            0,
-        ]
+        and [len(cell.get("outputs", ())) for cell in notebook.cells] == [0, 1, 1, 0]
     )
     assert notebook.cells[1].metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
 
 
 def test_nbval_compares_the_stored_page(page, nbval):
-    for _ in range(2):
-        result = nbval(page, "01_page")
-        assert result.passed and result.cells == 3, result.output
+    result = nbval(page, "01_page")
+    assert result.passed and result.cells == 3, result.output
 
 
 def test_nbval_finds_a_changed_text(page, nbval):
@@ -479,29 +431,6 @@ def test_a_reader_answers_and_explores_by_keyboard(chromium, address):
     assert after != before and new_address != address and image.evaluate("(now, then) => now === then", element)
     tab.get_by_role("status").get_by_text("A line of slope 2.").wait_for()
     assert errors == [] and tab.locator("[data-mime-type*=error], [data-mime-type*=stderr]").count() == 0
-
-
-BROWSER_FIRST = """
-import asyncio
-
-def test_with_a_browser(chromium):
-    assert chromium.is_connected()
-
-def test_with_a_loop_of_its_own():
-    asyncio.run(asyncio.sleep(0))
-"""
-
-
-def test_a_browser_leaves_no_event_loop_running(launched, tmp_path):
-    """Playwright's runs in the main thread, where the next test of the same process may want its own."""
-    (tmp_path / "test_both.py").write_text(BROWSER_FIRST)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "conftest", str(tmp_path)]
-    environment = build.environment(build.ROOT)
-    environment["PYTHONPATH"] += os.pathsep + os.pathsep.join(
-        str(build.ROOT / each) for each in ("tests", "tests/support")
-    )
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
 def pixels(image):

@@ -225,8 +225,3 @@ def test_what_every_notebook_needs_stands_at_the_door():
     from course import compare, reference, tasks, where
 
     assert where("exp") and compare.measure and reference.dnn_classifier and tasks.linear
-
-
-def test_the_package_has_no_other_surprise():
-    with pytest.raises(AttributeError, match="no attribute 'wher'"):
-        course.wher  # noqa: B018

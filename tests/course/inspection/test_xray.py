@@ -5,7 +5,6 @@ import re
 import sys
 from contextlib import contextmanager
 
-import numpy as np
 import pytest
 from back_ends import CHOICES
 
@@ -372,12 +371,3 @@ def nested(events):
 def test_nested_finds_what_overlaps():
     events = [{"ts": 0.0, "dur": 2.0}, {"ts": 1.0, "dur": 2.0}]
     assert not nested(events) and nested([events[0], {"ts": 2.0, "dur": 1.0}, {"ts": 0.5, "dur": 1.5}])
-
-
-@pytest.mark.parametrize("which", ["line", "net", "by_launches", "by_parts"])
-def test_each_row_lies_within_the_one_around_it(which, request):
-    for picture in request.getfixturevalue(which):
-        for row in picture.root.walk():
-            inner = [row.begin, *(time for each in row.rows for time in (each.begin, each.end)), row.end]
-            assert inner == sorted(inner), row
-    assert np.isfinite(picture.loss)
