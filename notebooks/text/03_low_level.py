@@ -164,7 +164,7 @@ RUN = DOOR.stands
 
 
 def apply(op, *inputs, **attrs):
-    """Pass an op to the interpreter of this thread, and return its result. Every op goes through here, the door."""
+    """Pass an op to the interpreter of this thread, and return its result. All ops on tensors go through this door."""
     for x in inputs:
         if type(x) is not Tensor:
             inputs = _as_tensors(inputs)
@@ -232,11 +232,11 @@ class Tensor(Operators, Buffer):
 
 # %%
 #| export tensors
-DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # for kernels
+DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # with kernels
 
 
 def _placed(array, dtype, device):
-    """Put an array on a device as a tensor. Raises TypeError for an unsuitable dtype, OverflowError if too large."""
+    """Put an array on a device as a tensor. Raises TypeError for a wrong dtype, OverflowError for large numbers."""
     if dtype not in DTYPES or array.dtype.kind not in "fiub" or (array.dtype.kind in "fu" and dtype.kind != "f"):
         raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
     if array.dtype is not dtype:
@@ -372,12 +372,12 @@ def clip(x, low, high):
 # %%
 #| export ops
 def reduce_sum(x, axis=None, keepdims=False):
-    """Sum from 0.0, in order, over an axis, neighbouring axes or all (None). Long float32 rows may be reordered."""
+    """Sum over one axis, neighbouring axes or all (None), in order from 0.0. Long float32 rows may be reordered."""
     return apply("reduce_sum", x, axis=_whole(axis), keepdims=keepdims)
 
 
 def reduce_mean(x, axis=None, keepdims=False):
-    """Return the sum of floats over their count. Raises TypeError for other dtypes."""
+    """Divide the sum of floats by their count. Raises TypeError for other dtypes."""
     return apply("reduce_mean", x, axis=_whole(axis), keepdims=keepdims)
 
 
@@ -809,7 +809,7 @@ class GradientTape(_Tape):
         """Return d target / d source, a tensor shaped like the source, or a list of them for a list of sources.
 
         If the target has several numbers, their sum is differentiated. This tape does not record the walk. Raises
-        RuntimeError if it was read, TypeError unless all are floats, ValueError if a source was not used or was assigned.
+        RuntimeError if it was read, TypeError unless all are floats, ValueError for a source not used, or assigned.
         """
         if self.records is None:
             told = "is being read" if self.persistent else "was read; GradientTape(persistent=True) can be read again"
@@ -1035,7 +1035,7 @@ x0, x0.node
 # %%
 #| export graph
 class Trace(Run):
-    """The interpreter that records each op as a node. `known`: {a variable or a constant: its value so far}."""
+    """The interpreter that records each op as a node. `known`: {a variable or a constant: its current value}."""
 
     def __init__(self):
         self.nodes, self.known = [], {}
@@ -1050,7 +1050,7 @@ class Trace(Run):
         self.known[variable] = value
 
     def leaf(self, kind, x):
-        """Return the value so far of a variable or constant: at first, a new leaf."""
+        """Return the current value of a variable or constant; at first, a new leaf."""
         if x not in self.known:
             self.known[x] = self.noted(kind, [], {"of": x}, x.spec)
         return self.known[x]
@@ -1076,7 +1076,7 @@ class Trace(Run):
 # %%
 #| export graph
 class Graph:
-    """Nodes in an order to compute them, those of the results (`outputs`), and {variable: that of its new value}."""
+    """Nodes, each after its inputs; `outputs`, nodes of the results; `updates`, {variable: node of its new value}."""
 
     def __init__(self, nodes, outputs, updates):
         self.nodes, self.outputs, self.updates = nodes, outputs, updates
@@ -1106,7 +1106,7 @@ def _results_of(given):
 
 
 def trace(python, signature):
-    """Run `python` on symbols of these Specs. Return the graph, what `python` returned, and variables it created."""
+    """Run `python` on symbols of these Specs. Return the graph, what `python` returned, and the variables it made."""
     here, before, begun = Trace(), DOOR.stands, next(CREATED)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
@@ -1200,7 +1200,7 @@ def needed_by(nodes, wanted):
 # %%
 #| export graph
 def dce(graph):
-    """Eliminate dead code: keep only the nodes that a result or a variable's new value needs."""
+    """Eliminate dead code: return a graph of only the nodes that a result or a new value needs."""
     return Graph(needed_by(graph.nodes, [*graph.outputs, *graph.updates.values()]), graph.outputs, graph.updates)
 
 
@@ -1525,7 +1525,7 @@ FORMS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the re
 
 
 def _form_of(op):
-    """Return the function that writes an op. Raises NoProgram if there is none."""
+    """Return the function that computes an op. Raises NoProgram if there is none."""
     if op not in ELEMENTWISE and op not in FORMS:
         raise NoProgram(f"{op} has no form for single numbers")
     return _elementwise if op in ELEMENTWISE else FORMS[op]
@@ -1622,7 +1622,7 @@ _LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are 
 class RowProgram:
     """A graph as one program: `run` does one step, and `over` any number of steps. Any thread may call them.
 
-    Its constructor raises NoProgram if the graph cannot be split into rows, or has too many numbers in each.
+    Its constructor raises NoProgram if the graph cannot be split into rows, or has too many numbers for each.
     """
 
     load = staticmethod(Assembler.load)  # load(a, batches, step, i): the row numbers of a batch
@@ -1651,7 +1651,7 @@ class RowProgram:
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
-        """Run the program, and return its results, new tensors. The variables are locked, and overwritten in place."""
+        """Run the program and return the results. Variables are locked, and those with updates overwritten in place."""
         outs = [Tensor(spec) for spec in specs]
         given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.locks:
@@ -1864,7 +1864,7 @@ def _packed(outs, result):
 class Function(_Programs):
     """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
 
-    Raises TypeError unless `python` is callable, and for arguments that are no key.
+    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
     """
 
     def __call__(self, *args):
@@ -1952,13 +1952,13 @@ def _inside(x):
 
 
 class Module:
-    """A container of variables: in its attributes, and lists, tuples, dicts, modules there.
+    """A holder of variables, in attributes and in lists, tuples, dicts and modules there.
 
     A part whose class has an attribute `apart`, such as a metric, is left out.
     """
 
     def named(self, kind):
-        """Return {"layers.0.w": part, …}: each part of that class, once. Raises ValueError if two have one name."""
+        """Return {"layers.0.w": part, …}: parts of that class, once, in order. Raises ValueError for equal names."""
         found, seen, waiting = {}, set(), [("", self)]
         while waiting:
             name, value = waiting.pop()
@@ -2022,7 +2022,7 @@ line.named(Variable)
 
 # %%
 #| export tasks
-"""The two tasks with tensors: a formula forward, the tape backward, and all steps in one program."""
+"""The two tasks with tensors: formulas forward, the tape backward, and all steps in one program."""
 
 from levels.hardware.tasks import Fit
 from levels.support.checks import check_inputs, check_task

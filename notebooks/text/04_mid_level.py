@@ -489,7 +489,7 @@ class _Checked(Made):
 # %%
 #| export losses most Loss.__call__
 class Loss(_Checked):
-    """The mean of the array `call(y_true, y_pred)`, which subclasses define."""
+    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
@@ -729,7 +729,7 @@ class Optimizer(_Rated):
     memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
 
     def apply_gradients(self, grads_and_vars):
-        """Update by pairs (gradient, variable). Raises TypeError for other things, ValueError for new variables."""
+        """Apply pairs (gradient, variable). Raises TypeError for anything else, ValueError if the variables change."""
         gradients, variables = self._owned(grads_and_vars)
         rate = self.rate(self.iterations) if callable(self.rate) else self.rate
         self.iterations.assign(self.iterations + 1.0)
@@ -1032,7 +1032,7 @@ class _Rows(Made):
 
     @classmethod
     def from_tensor_slices(cls, arrays):
-        """Make a dataset from a tuple of arrays. Raises TypeError if it is no tuple, ValueError for unequal lengths."""
+        """Make a dataset from a tuple of arrays. Raises TypeError for anything else, ValueError for unequal lengths."""
         if not isinstance(arrays, tuple):
             raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
         counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]

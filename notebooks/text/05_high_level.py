@@ -185,7 +185,7 @@ class History:
 
     @property
     def history(self):
-        """Return {"loss": [one number per epoch], …}."""
+        """{"loss": [one number per epoch], …}"""
         names = dict.fromkeys(name for logs in self.epochs for name in logs)
         return {name: [logs[name] for logs in self.epochs if name in logs] for name in names}
 
@@ -408,7 +408,7 @@ print(f"loss {chosen.one_pass(function(step), forty)['loss']:.6g}")
 # %%
 #| export loops most run_training
 def run_training(model, data, epochs, callbacks=(), verbose=0):
-    """Train on a Dataset of batches. Return a History; an error leaves it in `model.history`. verbose=1 prints epochs."""
+    """Train on a Dataset of batches. Return a History (in `model.history` after errors). verbose=1 prints epochs."""
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)  # traced once
@@ -478,13 +478,13 @@ from levels.support.checks import check_finite
 
 
 def dtype_for(model, x):
-    """Return the dtype of the model's variables and layers. If they have none, that of x if float, else float32."""
+    """Return the dtype of the model's variables and layers; without any, that of x if it is float, else float32."""
     found = [getattr(part, "dtype", None) for part in (*model.named((Variable, Layer)).values(), x)]
     return next((dtype for dtype in found if dtype in ("float32", "float64")), np.dtype("float32"))
 
 
 def prepared(model, x, y):
-    """Return x, y as tensors of the model's dtype. y[rows] becomes [rows, 1] if the output is so. Raises ValueError."""
+    """Convert x, y to the model's dtype. y[rows] becomes [rows, 1] if the model gives that. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
     x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # raises for unequal lengths
     check_finite("x", x.numpy())
@@ -596,7 +596,7 @@ class Trainable(_Whole):
     optimizer = property(lambda self: self.training.optimizer)
 
     def train_step(self, x, y):
-        """Train on a batch. Return the loss. Override it for your own step. Raises ValueError without variables."""
+        """Train on a batch, and return the loss. Override it for your own step. Raises ValueError without variables."""
         with GradientTape() as tape:
             loss = self.training.loss(self, y, self(x, training=True))
         variables = self.trainable_variables
@@ -653,13 +653,13 @@ class Model(Trainable):
         return function(lambda rows: self(rows))(constant(x, dtype_for(self, x))).numpy()
 
     def build(self, input_shape, dtype="float32"):
-        """Make all variables: trace the model for a row of this shape [rows, …]. Raises TypeError unless a sequence."""
+        """Make the variables by tracing a row of this shape, a list or tuple [rows, …]. Raises TypeError for others."""
         if not isinstance(input_shape, (list, tuple)):
             raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
         trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
-        """Train on arrays x, y or batches. Return a History. Raises NotImplementedError for callbacks of batches."""
+        """Train on arrays or a Dataset of batches. Return a History. Raises NotImplementedError for batch callbacks."""
         if any(callback.on_train_batch_end for callback in callbacks or ()):
             raise NotImplementedError("on_train_batch_end is called only by the models of levels_more.high_level")
         self.check_parts()
