@@ -135,11 +135,11 @@ class Run:
     """The interpreter that runs each op at once."""
 
     def do(self, op, plan, inputs, attrs):
-        """One op, into new memory."""
+        """Run an op, and return its result as a new tensor."""
         return plan.result(Tensor, inputs, attrs)
 
     def read(self, variable):
-        """The tensor that the variable names now."""
+        """Return the tensor that the variable names now."""
         return variable.newest()
 
     def assign(self, variable, value):
@@ -156,7 +156,7 @@ class Run:
 # %%
 #| export tensors most apply
 class _Door(threading.local):
-    stands = Run()  # the interpreter, in each thread
+    stands = Run()  # the interpreter; each thread has its own
 
 
 DOOR = _Door()
@@ -164,7 +164,7 @@ RUN = DOOR.stands
 
 
 def apply(op, *inputs, **attrs):
-    """The door: every op on tensors passes here. The interpreter that stands here does it, and gives the result."""
+    """Pass an op to the interpreter of this thread, and return its result. All ops on tensors go through this door."""
     for x in inputs:
         if type(x) is not Tensor:
             inputs = _as_tensors(inputs)
@@ -184,15 +184,15 @@ def apply(op, *inputs, **attrs):
 # %%
 #| export tensors
 def sides(op):
-    """The methods for `x - 1.0`, and for `1.0 - x`."""
+    """Return an operator's two methods, as for `x - 1.0` and for `1.0 - x`."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
 
-OPERATORS = {}  # "[]" -> function(x, …): the operators and methods that are made of several ops
+OPERATORS = {}  # "[]" -> function(x, …): the operators and methods that need several ops
 
 
 class Operators(SeveralOps):
-    """What a tensor and a variable can do in an expression."""
+    """The operators of tensors and variables."""
 
     __slots__ = ()
     operators = OPERATORS
@@ -216,7 +216,7 @@ class Operators(SeveralOps):
 # %%
 #| export tensors
 class Tensor(Operators, Buffer):
-    """An immutable buffer."""
+    """An immutable buffer with operators."""
 
     __slots__ = ()
 
@@ -232,11 +232,11 @@ class Tensor(Operators, Buffer):
 
 # %%
 #| export tensors
-DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # of kernels
+DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # with kernels
 
 
 def _placed(array, dtype, device):
-    """A tensor of these numbers. Raises TypeError for dtypes that do not fit, OverflowError for a number too large."""
+    """Put an array on a device as a tensor. Raises TypeError for a wrong dtype, OverflowError for large numbers."""
     if dtype not in DTYPES or array.dtype.kind not in "fiub" or (array.dtype.kind in "fu" and dtype.kind != "f"):
         raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
     if array.dtype is not dtype:
@@ -256,7 +256,7 @@ def _placed(array, dtype, device):
 # %%
 #| export tensors
 def constant(values, dtype=None):
-    """A tensor: Python's floats become float32, arrays keep their dtype. Raises TypeError, OverflowError."""
+    """Make a tensor: Python's floats become float32, and arrays keep their dtype. Raises TypeError, OverflowError."""
     if isinstance(values, Operators) and (dtype is None or dtype == values.dtype):
         return as_tensor(values)
     leaf, array = values, unmasked(values)
@@ -275,7 +275,7 @@ def constant(values, dtype=None):
 # %%
 #| export tensors
 def as_tensor(value, like=None):
-    """A tensor of a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
+    """Convert a variable, an array or numbers to a tensor. A Python number takes the dtype and device of `like`."""
     if isinstance(value, Variable):
         return DOOR.stands.read(value)
     if type(value) in (float, int, bool) and isinstance(like, Operators):
@@ -284,7 +284,7 @@ def as_tensor(value, like=None):
 
 
 def _as_tensors(values):
-    """All of these as tensors; Python numbers take the dtype of the first tensor or variable."""
+    """Convert all of these to tensors. Python numbers take the dtype of the first tensor or variable."""
     for like in values:
         if isinstance(like, Operators):
             break
@@ -296,7 +296,7 @@ def _as_tensors(values):
 
 @functools.lru_cache(maxsize=1024, typed=True)
 def _number(value, name, spec):
-    """A single number as a tensor of that Spec's dtype, made only once. The name tells 0.0 and -0.0 apart."""
+    """Return a number as a tensor of the Spec's dtype, from a cache. `name` distinguishes 0.0 from -0.0."""
     if (type(value) is bool) != (spec.dtype == np.bool_) or (type(value) is float and spec.dtype.kind != "f"):
         raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
     return _placed(np.asarray(value), spec.dtype, spec.device)
@@ -308,21 +308,21 @@ def _number(value, name, spec):
 
 # %%
 #| export ops
-"""Functions of tensors: each is a name for the door."""
+"""Ops as functions of tensors: each passes the name of its op to `apply`, the door."""
 
 
 def exp(x):
-    """eˣ of each number of x, floats. Raises TypeError for others."""
+    """Return eˣ for each number of x. Raises TypeError unless x holds floats."""
     return apply("exp", x)
 
 
 def log(x):
-    """The natural logarithm of each number of x, floats. Raises TypeError for others."""
+    """Return the natural logarithms of x. Raises TypeError unless x holds floats."""
     return apply("log", x)
 
 
 def sqrt(x):
-    """The root of each number of x, floats. Raises TypeError for others."""
+    """Return the square roots of x. Raises TypeError unless x holds floats."""
     return apply("sqrt", x)
 
 
@@ -332,12 +332,12 @@ def sqrt(x):
 
 
 def relu(x):
-    """Each number of x, floats, where it is positive, else 0. Raises TypeError for others."""
+    """Return each number of x if it is positive, else 0. Raises TypeError unless x holds floats."""
     return apply("relu", x)
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x)) for each number of x, floats. Raises TypeError for others."""
+    """Return 1 / (1 + exp(-x)) for each number. Raises TypeError unless x holds floats."""
     return apply("sigmoid", x)
 
 
@@ -348,7 +348,7 @@ def sigmoid(x):
 # %%
 #| export ops
 def gather(x, rows):
-    """These rows of x[n, …]: [*rows.shape, …]. Raises TypeError for numbers that are no int, IndexError outside x."""
+    """Return these rows of x[n, …], as [*rows.shape, …]. Raises TypeError unless all are ints, IndexError beyond x."""
     x = as_tensor(x)
     if not isinstance(rows, Operators):
         rows = unmasked(rows)
@@ -359,7 +359,7 @@ def gather(x, rows):
 
 
 def clip(x, low, high):
-    """x, but no number less than low and none more than high. Raises ValueError unless low <= high, two numbers."""
+    """Limit each number of x to the range from low to high. Raises ValueError unless these are numbers, low <= high."""
     if not isinstance(low, (int, float, np.number)) or not isinstance(high, (int, float, np.number)) or not low <= high:
         raise ValueError(f"clip: low is {low!r} and high is {high!r}; expected two numbers, the lower first")
     return apply("clip", x, low=float(low), high=float(high))
@@ -372,17 +372,17 @@ def clip(x, low, high):
 # %%
 #| export ops
 def reduce_sum(x, axis=None, keepdims=False):
-    """The sum over one axis, several neighbouring axes, or all numbers (axis=None), added in order from 0.0."""
+    """Sum over one axis, neighbouring axes or all (None), in order from 0.0. Long float32 rows may be reordered."""
     return apply("reduce_sum", x, axis=_whole(axis), keepdims=keepdims)
 
 
 def reduce_mean(x, axis=None, keepdims=False):
-    """The sum of floats divided by the count. Raises TypeError for other dtypes."""
+    """Divide the sum of floats by their count. Raises TypeError for other dtypes."""
     return apply("reduce_mean", x, axis=_whole(axis), keepdims=keepdims)
 
 
 def _whole(axis):
-    """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
+    """Convert an axis, or a tuple of axes, to Python's int. None stays None. Raises TypeError for anything else."""
     if axis is None or type(axis) is int:
         return axis
     if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer, Operators)):
@@ -402,7 +402,7 @@ def _whole(axis):
 # %%
 #| export tensors
 class Variable(Storage, Operators):
-    """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
+    """A variable of a model: it names a tensor, which `assign` replaces. Its shape, dtype and device do not change."""
 
     def __init__(self, value, name=None, trainable=True):
         super().__init__(as_tensor(value))
@@ -412,11 +412,11 @@ class Variable(Storage, Operators):
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
 
     def numpy(self):
-        """A copy of its numbers."""
+        """Return a copy of its numbers as a NumPy array."""
         return self.value.numpy()
 
     def assign(self, value):
-        """Name another tensor; the old one does not change. Raises ValueError unless shape, dtype and device stay."""
+        """Replace the tensor; the old one does not change. Raises ValueError for another shape, dtype or device."""
         value = value if type(value) is Tensor else as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
@@ -463,11 +463,11 @@ x * w + b
 
 # %%
 #| export autodiff most _Tape.do
-"""The tape lists what passed the door. Read backwards, it gives the gradient."""
+"""The tape records each op at the door. Read backwards, it gives the gradient."""
 
 
 class _Tape(Run):
-    """The interpreter in a `with` block: it passes on whatever comes, and writes each op down."""
+    """The interpreter in a `with` block: it passes each op on to the one below, and records it."""
 
     def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
@@ -484,7 +484,7 @@ class _Tape(Run):
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
-        if self.records is not None:  # None: it was read
+        if self.records is not None:  # None: it does not record
             self.records.append((op, inputs, attrs, y))
         return y
 
@@ -694,8 +694,8 @@ def unbroadcast(dx, shape):
 # %%
 #| export autodiff most _matmul_back_w
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
-    """The reverse of reducing x to y: every number of x gets the dy of its sum, divided by a count."""
-    if axis is not None and not keepdims:  # the axes that went come back, as 1
+    """Return the gradient of x, which was reduced to y: each number gets the dy of its sum, divided by a count."""
+    if axis is not None and not keepdims:  # restore the reduced axes, with size 1
         axes, _ = reduced("spread", x.spec.shape, axis)
         dy = apply("reshape", dy, shape=tuple(1 if k in axes else size for k, size in enumerate(x.spec.shape)))
     return apply("spread", dy, x, count=count)
@@ -736,7 +736,7 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 # %%
 #| export autodiff
 def made_from(sources, records):
-    """These tensors, and all that were made from them."""
+    """Return the set of these tensors and all that were made from them."""
     made = set(sources)
     for _, inputs, _, y in records:
         if not made.isdisjoint(inputs):
@@ -753,7 +753,7 @@ def made_from(sources, records):
 # %%
 #| export autodiff most walk_back
 def _gradients_of(sources, gradients):
-    """The gradients of the sources. Raises ValueError for one that has none."""
+    """Return the gradients of the sources. Raises ValueError if one has none."""
     for k, source in enumerate(sources):
         if source not in gradients:
             raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
@@ -761,7 +761,7 @@ def _gradients_of(sources, gradients):
 
 
 def walk_back(records, target, sources):
-    """The gradients, from the last record to the first. LookupError for no rule, ValueError for unused sources."""
+    """Return the gradients, walking backwards. Raises LookupError for a missing rule, ValueError for unused sources."""
     needed, one = made_from(sources, records), as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
@@ -782,11 +782,11 @@ def walk_back(records, target, sources):
 
 # %%
 #| export autodiff
-WALKS = []  # walk(records, target, sources): the same gradients, sooner; None where it knows no way
+WALKS = []  # walk(records, target, sources): the same gradients, sooner, or None if it cannot
 
 
 def quickest_walk(records, target, sources):
-    """The gradients by the first of WALKS that knows a way, or by `walk_back`. Raises what `walk_back` raises."""
+    """Return the gradients from the first of WALKS that finds them, or from `walk_back`. Raises what that raises."""
     for walk in WALKS:
         found = walk(records, target, sources)
         if found is not None:
@@ -803,13 +803,13 @@ def quickest_walk(records, target, sources):
 # %%
 #| export autodiff
 class GradientTape(_Tape):
-    """Records every op while it is open. `gradient` can be called once, or any number of times if it is persistent."""
+    """A tape that records every op while it is open. `gradient` can be called once, or repeatedly with `persistent`."""
 
     def gradient(self, target, sources):
-        """d target / d source for each source of a list, or for one: tensors shaped like the sources.
+        """Return d target / d source, a tensor shaped like the source, or a list of them for a list of sources.
 
-        A target of several numbers stands for their sum. This tape does not record the walk. Raises RuntimeError for a
-        tape that was read, TypeError for what is no float, ValueError for a source that was not used, or was assigned.
+        If the target has several numbers, their sum is differentiated. This tape does not record the walk. Raises
+        RuntimeError if it was read, TypeError unless all are floats, ValueError for a source not used, or assigned.
         """
         if self.records is None:
             told = "is being read" if self.persistent else "was read; GradientTape(persistent=True) can be read again"
@@ -823,7 +823,7 @@ class GradientTape(_Tape):
                 raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
             if isinstance(given, Variable) and self.variables.get(given, x) is not x:
                 raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
-        records, self.records = self.records, None  # the walk is not written down
+        records, self.records = self.records, None  # the walk is not recorded
         try:
             return quickest_walk(records, tensors[0], tensors[1:])
         finally:
@@ -977,7 +977,7 @@ trace(mean_error, signature)
 
 # %%
 #| export graph
-"""A function of tensors, run once on symbols, becomes a graph."""
+"""Tracing: a function of tensors is run once on symbols, and its ops become a graph."""
 
 
 class Node:
@@ -1012,7 +1012,7 @@ class Symbol(Tensor):
 
     @property
     def data(self):
-        """Nothing: raises TypeError."""
+        """Raise TypeError: a symbol has no numbers."""
         cure = "`if` becomes where(mask, x, y); return what you need from the function"
         raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
 
@@ -1035,7 +1035,7 @@ x0, x0.node
 # %%
 #| export graph
 class Trace(Run):
-    """The interpreter that writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
+    """The interpreter that records each op as a node. `known`: {a variable or a constant: its current value}."""
 
     def __init__(self):
         self.nodes, self.known = [], {}
@@ -1050,18 +1050,18 @@ class Trace(Run):
         self.known[variable] = value
 
     def leaf(self, kind, x):
-        """The symbol of a variable, or of a tensor with numbers: a leaf, noted once."""
+        """Return the current value of a variable or constant; at first, a new leaf."""
         if x not in self.known:
             self.known[x] = self.noted(kind, [], {"of": x}, x.spec)
         return self.known[x]
 
     def noted(self, op, inputs, attrs, spec):
-        """A new node, as the symbol that stands for it."""
+        """Add a node to the trace, and return its symbol."""
         self.nodes.append(Node(op, inputs, attrs, spec))
         return Symbol(self, self.nodes[-1])
 
     def node(self, x):
-        """The node of a symbol. A tensor with numbers is a constant. Raises TypeError for another trace's symbol."""
+        """Return the node of a symbol, or of a tensor as a constant. Raises TypeError for another trace's symbol."""
         x = x if type(x) is Symbol else self.leaf("constant", x)
         if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
@@ -1076,7 +1076,7 @@ class Trace(Run):
 # %%
 #| export graph
 class Graph:
-    """Nodes in an order in which they can be computed, the results among them, and the new values {variable: node}."""
+    """Nodes, each after its inputs; `outputs`, nodes of the results; `updates`, {variable: node of its new value}."""
 
     def __init__(self, nodes, outputs, updates):
         self.nodes, self.outputs, self.updates = nodes, outputs, updates
@@ -1095,7 +1095,7 @@ class Graph:
 # %%
 #| export graph most trace
 def _results_of(given):
-    """The tensors that a function returns: none, one, or those of a list or a tuple. Raises TypeError for others."""
+    """List a function's results: none, one, or all in a list or tuple. Raises TypeError for dicts and nested lists."""
     if given is None:
         return []
     results = list(given) if type(given) in (list, tuple) else [given]
@@ -1106,7 +1106,7 @@ def _results_of(given):
 
 
 def trace(python, signature):
-    """Run `python` on symbols of these Specs. Returns the graph, what `python` returned, and variables it created."""
+    """Run `python` on symbols of these Specs. Return the graph, what `python` returned, and the variables it made."""
     here, before, begun = Trace(), DOOR.stands, next(CREATED)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
@@ -1200,7 +1200,7 @@ def needed_by(nodes, wanted):
 # %%
 #| export graph
 def dce(graph):
-    """Dead code elimination: the graph with only the nodes that a result or a new value needs."""
+    """Eliminate dead code: return a graph of only the nodes that a result or a new value needs."""
     return Graph(needed_by(graph.nodes, [*graph.outputs, *graph.updates.values()]), graph.outputs, graph.updates)
 
 
@@ -1371,18 +1371,18 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 
 # %%
 #| export replay most Replay.run
-"""The easiest back end: the graph is run again, op by op."""
+"""The simplest back end: it runs the ops of a graph one by one."""
 
 
 class Replay:
-    """A graph that runs op by op: what eager does, without the function's Python. `why`: why no program was made."""
+    """A graph that runs op by op, as in eager mode, but without the Python code. `why`: why there is no program."""
 
     def __init__(self, graph, why=""):
         self.graph, self.why, self.lock = graph, why, threading.Lock()
         self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
 
     def run(self, args):
-        """One step on these arguments. Returns the results; the variables have their new values."""
+        """Run one step on these arguments: update the variables, and return the results."""
         value_of = {"input": args.__getitem__, "variable": Variable.newest, "constant": as_tensor}
         with self.lock:  # one thread at a time
             values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
@@ -1393,7 +1393,7 @@ class Replay:
         return [renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
-        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
+        """Run a step for each row of `batches`. Return a tensor for each result, with one number per step."""
         return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):
@@ -1417,7 +1417,7 @@ def _check_single(results):
 
 
 def _stacked(steps):
-    """A tensor for each result, with one number per step."""
+    """Return a tensor for each result, with one number per step."""
     for results in steps:
         _check_single(results)
     return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
@@ -1430,15 +1430,15 @@ def _stacked(steps):
 
 # %%
 #| export row_program
-"""A step becomes one program, written from its graph: a loop over the rows adds up sums, and the update follows."""
+"""A back end that compiles a step to one program: a loop over the rows, which adds up sums, and then the update."""
 
 
 class NoProgram(Exception):
-    """Says why a graph cannot become a program of some kind."""
+    """The reason why a graph cannot become a program of some kind."""
 
 
 def _with_one_more(node, inputs, batch):
-    """A node's Spec when the batch has one row more. `inputs`: its inputs' Specs then. NoProgram if none fits."""
+    """Return a node's Spec if the batch had one more row. `inputs`: its inputs' Specs then. NoProgram if none fits."""
     spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
     if not node.inputs:
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
@@ -1460,9 +1460,9 @@ def _with_one_more(node, inputs, batch):
 # %%
 #| export row_program
 def row_parts(graph, batch):
-    """{node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs such a sum, else "before"}
+    """Return {node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs a sum, else "before"}.
 
-    Raises NoProgram for a graph that does not split so.
+    Raises NoProgram if the graph cannot be split like this.
     """
     parts, specs = {}, {}
     for node in graph.nodes:
@@ -1485,12 +1485,12 @@ def row_parts(graph, batch):
 # %%
 #| export row_program
 def _each(function, *arrays):
-    """Call the function for each number of these arrays, which are broadcast."""
+    """Call a function for each number of the broadcast arrays. Return its results."""
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
 
 
 def as_instructions(node, *values, **numbers):
-    """Call an op's scalar function with registers. Raises NoProgram if it needs a number, as for an `if`."""
+    """Call an op's scalar function on registers. Raises NoProgram if it needs their numbers, as for an `if`."""
     try:
         return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
     except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
@@ -1525,7 +1525,7 @@ FORMS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the re
 
 
 def _form_of(op):
-    """The function of FORMS for an op. Raises NoProgram where there is none."""
+    """Return the function that computes an op. Raises NoProgram if there is none."""
     if op not in ELEMENTWISE and op not in FORMS:
         raise NoProgram(f"{op} has no form for single numbers")
     return _elementwise if op in ELEMENTWISE else FORMS[op]
@@ -1539,7 +1539,7 @@ def _form_of(op):
 # %%
 #| export row_program
 def check_fits(graph):
-    """Raise NoProgram for what no program holds: several dtypes, empty arrays, other devices, readers' own kernels."""
+    """Raise NoProgram for several dtypes, empty arrays, other devices, or replaced kernels that are not elementwise."""
     edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)} | {node.spec.dtype for node in edges}
     if len(dtypes) != 1 or dtypes.isdisjoint(REAL):
@@ -1563,7 +1563,7 @@ import struct
 
 
 def _write(graph, parts, batch, load, total_of):
-    """The program, and what its arrays belong to. It takes two counts, steps and rows, and then addresses of arrays."""
+    """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
@@ -1620,9 +1620,9 @@ _LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are 
 
 
 class RowProgram:
-    """A graph as one row program: it runs one step, or goes `over` any number of them. Any threads may call it.
+    """A graph as one program: `run` does one step, and `over` any number of steps. Any thread may call them.
 
-    Raises NoProgram, when it is made, for a graph that does not split into rows, or has too much in each.
+    Its constructor raises NoProgram if the graph cannot be split into rows, or has too many numbers for each.
     """
 
     load = staticmethod(Assembler.load)  # load(a, batches, step, i): the row numbers of a batch
@@ -1647,11 +1647,11 @@ class RowProgram:
 
     @staticmethod
     def totals(a, sums):
-        """The totals of an array of running sums."""
+        """Return the totals of an array of running sums."""
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
-        """Run it. Results and arguments belong to this call alone; variables are shared, and overwritten in place."""
+        """Run the program and return the results. Variables are locked, and those with updates overwritten in place."""
         outs = [Tensor(spec) for spec in specs]
         given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.locks:
@@ -1660,11 +1660,11 @@ class RowProgram:
         return outs
 
     def run(self, args):
-        """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
+        """Run one step on these arguments: update the variables, and return the results as new tensors."""
         return self.launch(args, self.specs, self.once)
 
     def over(self, args, batches):
-        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
+        """Run a step for each row of `batches`. Return a tensor for each result, with one number per step."""
         specs = [spec.device.spec((len(batches),), spec.dtype) for spec in self.specs]
         return self.launch(args, specs, (len(batches), len(args[0].data), batches.ctypes.data))
 
@@ -1744,7 +1744,7 @@ for count in (10, 10, 4, 10):
 
 
 class Eager(GradientTape):
-    """A tape on which nothing is written: inside this `with` block a `function` runs undecorated, op by op."""
+    """A tape that records nothing: inside this `with` block a `function` runs undecorated, op by op."""
 
     def __init__(self):
         super().__init__()
@@ -1762,13 +1762,13 @@ eager = Eager
 #| export functions
 from levels.support.said import say_once
 
-PASSES = [dce]  # what makes a graph smaller, one after the other
+PASSES = [dce]  # functions that make a graph smaller, in this order
 GUARDS = []  # guard(function, graph) -> a function without arguments: is the program out of date?
-BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank for a graph)
+BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (back end, graph -> its rank); lowest first
 
 
 def _program_of(graph, batch, over):
-    """The program of the best back end that can hold this graph. Where none can, its ops run one by one."""
+    """Return the program of the best back end that can hold this graph. If none can, its ops run one by one."""
     reasons = {}
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
         try:
@@ -1786,7 +1786,7 @@ def _program_of(graph, batch, over):
 # %% tags=["hide-input"]
 #| export functions
 class _Programs:
-    """The programs of a function, one for each cache key. The first thread that asks makes it; others wait for it."""
+    """The programs of a function, one for each cache key. The first thread that needs one makes it; others wait."""
 
     def __init__(self, python):
         if not callable(python):
@@ -1797,7 +1797,7 @@ class _Programs:
         self.traces, self.version, self.stale = 0, KERNELS.version, []
 
     def program(self, args, key, over):
-        """The program for arguments like these, and what its trace returned."""
+        """Return the program for arguments like these, and the traced result."""
         if self.version != KERNELS.version or any(map(operator.call, self.stale)):
             self.programs, self.version, self.stale = {}, KERNELS.version, []
         found = self.programs.get((key, over))
@@ -1807,7 +1807,7 @@ class _Programs:
         return found
 
     def compile(self, args, over):
-        """Trace, make smaller, choose a back end. Returns the program, and what the function returned."""
+        """Trace the function, run the passes, and choose a back end. Return the program and the traced result."""
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
@@ -1825,7 +1825,7 @@ class _Programs:
         say_once(f"function {self.__name__}: its ops are replayed one by one, which is slower. {program.why}")
 
     def traced(self, signature, over):
-        """The graph of the function, and what the function returned.
+        """Trace the function, and return the graph and what the function returned.
 
         Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
         """
@@ -1839,7 +1839,7 @@ class _Programs:
         return graph, result
 
     def renew(self):
-        """Trace anew from the next call on: Python's values may have changed."""
+        """Discard the programs: the next call traces again, with Python's new values."""
         self.programs, self.traces = {}, 0
 
     def __reduce__(self):
@@ -1855,7 +1855,7 @@ class _Programs:
 # %% tags=["hide-input"]
 #| export functions most Function.__call__
 def _packed(outs, result):
-    """These tensors in the form that the traced function returned: none, one, a list or a tuple."""
+    """Return these tensors in the form of the traced result: None, one, a list or a tuple."""
     if result is None:
         return None
     return type(result)(outs) if type(result) in (list, tuple) else outs[0]
@@ -1864,7 +1864,7 @@ def _packed(outs, result):
 class Function(_Programs):
     """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
 
-    Raises TypeError for what is no function, and for arguments that cannot be a key.
+    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
     """
 
     def __call__(self, *args):
@@ -1876,10 +1876,10 @@ class Function(_Programs):
         return _packed(program.run(args), result)
 
     def over(self, *args):
-        """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`. An i holds row numbers.
+        """Run a step on the rows x[i], y[i], … for each array i of row numbers in `batches`: over(x, y, …, batches).
 
-        The last batch may be shorter. Returns what the function returns, but a tensor of all steps' numbers in place of
-        each number. Raises ValueError for arrays that differ in their number of rows.
+        The last batch may be shorter. Return what the function returns, but each number becomes a tensor of the numbers
+        of all steps. Raises ValueError if the arrays differ in their number of rows.
         """
         *args, batches = args or [None]
         args = [as_tensor(x) for x in args]
@@ -1944,7 +1944,7 @@ import copy
 
 
 def _inside(x):
-    """[(name, part)] of a module, a dict, a list or a tuple, else []. (A copy: other threads may add parts.)"""
+    """List (name, part) for a module, a dict, a list or a tuple, else []. (A copy: other threads may add parts.)"""
     x = vars(x) if isinstance(x, Module) else x
     if isinstance(x, dict):
         return [*x.items()]
@@ -1952,13 +1952,13 @@ def _inside(x):
 
 
 class Module:
-    """Owns the variables in its attributes, and in lists, tuples, dicts and modules there.
+    """A holder of variables, in attributes and in lists, tuples, dicts and modules there.
 
     A part whose class has an attribute `apart`, such as a metric, is left out.
     """
 
     def named(self, kind):
-        """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
+        """Return {"layers.0.w": part, …}: parts of that class, once, in order. Raises ValueError for equal names."""
         found, seen, waiting = {}, set(), [("", self)]
         while waiting:
             name, value = waiting.pop()
@@ -1978,11 +1978,11 @@ class Module:
     trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
 
     def get_weights(self):
-        """The values of all variables, as NumPy arrays."""
+        """Return the values of all variables, as NumPy arrays."""
         return [variable.numpy() for variable in self.variables]
 
     def set_weights(self, weights):
-        """Give all variables these arrays. Raises ValueError, and changes none, where one of them does not fit."""
+        """Assign these arrays to all variables, in order. Raises ValueError, and changes none, if one does not fit."""
         named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
         if len(weights) != len(named):
             raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
@@ -2003,7 +2003,7 @@ class Module:
 # %%
 #| export tensors
 def _copied(kind, array, name, *more):
-    """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
+    """Make a tensor or a variable of these numbers, on the device of that name, else on the current device."""
     return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
 
 
@@ -2022,7 +2022,7 @@ line.named(Variable)
 
 # %%
 #| export tasks
-"""The two tasks as tensors: the formula forward, the tape backward, all steps in one program."""
+"""The two tasks with tensors: formulas forward, the tape backward, and all steps in one program."""
 
 from levels.hardware.tasks import Fit
 from levels.support.checks import check_inputs, check_task
@@ -2069,7 +2069,7 @@ figures.regression(task, fit)
 # %%
 #| export tasks
 def dnn(x, weights):
-    """x[n, features] -> the probability [n, 1]"""
+    """Return the probability [n, 1] for the rows x[n, features]."""
     w1, b1, w2, b2, w3, b3 = weights
     h1 = relu(x @ w1 + b1)
     h2 = relu(h1 @ w2 + b2)
@@ -2205,7 +2205,7 @@ exercises.begin("03-1")
 
 
 def dense_rule(dy, y, x, w, b):
-    """The gradients dx, dw, db of y = x[rows, inputs] @ w[inputs, units] + b, from the gradient dy[rows, units]."""
+    """Return the gradients dx, dw, db of y = x[rows, inputs] @ w[inputs, units] + b, given dy[rows, units]."""
     return ...
 
 
@@ -2225,9 +2225,9 @@ exercises.begin("03-5")
 
 
 def collected(makers, target):
-    """The records that made the target, its inputs, their inputs, and so on. The target's own record is the last."""
+    """List the records that made the target, its inputs, their inputs, and so on. The target's own comes last."""
     found, waiting = {}, [target]
-    for tensor in waiting:  # which grows on the way
+    for tensor in waiting:  # the list grows during the loop
         if tensor in makers and tensor not in found:
             found[tensor] = makers[tensor]
             waiting.extend(makers[tensor][1])
@@ -2260,7 +2260,7 @@ exercises.begin("03-5")
 
 
 def in_order(makers, target):
-    """The records that the target was made from. Each stands once, after the records that made its inputs.
+    """List the records that the target was made from, each once, after the records that made its inputs.
 
     makers {tensor: the record (op, inputs, attrs, tensor) that made it}; a tensor that no op made is not in it.
     """

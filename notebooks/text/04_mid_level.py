@@ -172,11 +172,11 @@ after_two_steps(FirstLayer(2), FirstLayer(1))
 #| export layers
 from levels.low_level import as_tensor, nn
 
-RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) repeats them
+RANDOM = random.Random(0)  # draws the starting weights; RANDOM.seed(n) repeats them
 
 
 def glorot_uniform(shape):
-    """Numbers for weights [inputs, units], uniform in ±√(6 / (inputs + units)) (Glorot and Bengio, 2010)."""
+    """Draw weights [inputs, units], uniform in ±√(6 / (inputs + units)), as a list (Glorot and Bengio, 2010)."""
     limit = math.sqrt(6.0 / sum(shape[-2:]))  # inputs and units are the last two axes
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
@@ -215,7 +215,7 @@ from levels.support.locks import MAKING
 
 
 class Made:
-    """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
+    """An object that keeps its arguments: `part.again()` makes a new one with them."""
 
     def __new__(cls, *args, **options):
         part = super().__new__(cls)
@@ -238,7 +238,7 @@ class Made:
 # What all layers share: a name, a dtype, a build on the first call, `trainable`. You may skip how it is written.
 class _Part(Made, Module):
     hears_training = False  # whether `call` may have an argument `training`
-    building = False  # whether `build_for` is at work
+    building = False  # whether `build_for` is running
     changes = True  # see `trainable`
 
     def __init__(self, name=None, dtype=None):
@@ -250,11 +250,11 @@ class _Part(Made, Module):
             raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
     def __call__(self, x, training=None):
-        """What `call` gives, after `build` on the first call. Only the layers of `levels_more` use `training`."""
+        """Return the result of `call`, after a build the first time. Only layers of `levels_more` use `training`."""
         return self.run(x, training)
 
     def build_for(self, shape, dtype):
-        """Call `build` once. The layer takes this dtype if it is a float dtype and none was given."""
+        """Call `build`, once. A layer without a dtype takes this one if it is a float dtype, else float32."""
         with MAKING:
             if not self.built:
                 self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
@@ -266,7 +266,7 @@ class _Part(Made, Module):
                 self.built = True
 
     def starting(self, initializer, shape):
-        """The numbers that an initializer gives for this shape, in the layer's dtype."""
+        """Return an initializer's numbers for this shape, in the layer's dtype."""
         spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # raises if shape or dtype is wrong
         return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
 
@@ -302,18 +302,18 @@ class _Part(Made, Module):
 # %%
 #| export layers most Layer.run
 class Layer(_Part):
-    """A part of a model: write `call(x)`, and `build(shape)` if it needs variables."""
+    """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
-        """A new variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
+        """Make a variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
         self.built = not self.building  # outside `build`, the first weight marks the layer as built
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
     def run(self, x, training=None):
-        """What `call` gives, after `build` on the first call."""
+        """Return the result of `call`, after a build on the first call."""
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)
@@ -444,13 +444,13 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 #| export losses
 # The checks that all losses share: labels and predictions must fit each other. You may skip how they are written.
 class _Checked(Made):
-    probabilities = classes = False  # whether both are probabilities; whether y_true holds the numbers of classes
+    probabilities = classes = False  # whether both are probabilities; whether y_true holds class numbers
 
     def __init__(self):
-        """A loss takes no arguments. (`Made` alone would let any pass.)"""
+        """Take no arguments. (`Made` alone would accept any.)"""
 
     def checked(self, y_true, y_pred):
-        """Both as tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
+        """Convert both to tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
@@ -460,7 +460,7 @@ class _Checked(Made):
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError if the two have different shapes, or if one holds numbers that are not probabilities."""
+        """Raise ValueError if the shapes differ, or if numbers that must be probabilities are not in [0, 1]."""
         if y_true.spec.shape != y_pred.spec.shape:
             cure = "; write y[:, None]" if (*y_true.spec.shape, 1) == y_pred.spec.shape else ""
             given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
@@ -489,10 +489,10 @@ class _Checked(Made):
 # %%
 #| export losses most Loss.__call__
 class Loss(_Checked):
-    """The mean of what `call(y_true, y_pred)` gives for each number."""
+    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """The loss, one number. For what it raises see `checked`; NotImplementedError for weights of samples."""
+        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
         if sample_weight is not None:
             raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
         return reduce_mean(self.call(*self.checked(y_true, y_pred)))
@@ -691,7 +691,7 @@ class _Rated(Made, Module):
             self.rate = value
 
     def _owned(self, grads_and_vars):
-        """The gradients and the variables of these pairs. The first call builds the optimizer for the variables."""
+        """Return the gradients and the variables of these pairs. The first call builds the optimizer for them."""
         pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
         if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
             raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
@@ -724,12 +724,12 @@ class _Rated(Made, Module):
 # %%
 #| export optimizers most Optimizer.apply_gradients
 class Optimizer(_Rated):
-    """Owns its slots. Write `update(rate, dw, w, *slots)` -> the new w and the new slots."""
+    """An optimizer and its slots. Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
 
     memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
 
     def apply_gradients(self, grads_and_vars):
-        """Update by pairs (gradient, variable). Raises TypeError for anything else, ValueError for other variables."""
+        """Apply pairs (gradient, variable). Raises TypeError for anything else, ValueError if the variables change."""
         gradients, variables = self._owned(grads_and_vars)
         rate = self.rate(self.iterations) if callable(self.rate) else self.rate
         self.iterations.assign(self.iterations + 1.0)
@@ -861,7 +861,7 @@ checks.predict(
 
 # %%
 def run(optimizer, x, y, updates=1000):
-    """Fit x @ w + b, from zero, all rows in each step. Returns losses, path and model; the path is for x of one column."""
+    """Fit x @ w + b from zero, all rows in each step. Return losses, path (if x has one column) and model."""
     model = Dense(1, kernel_initializer="zeros")
     model(x)
 
@@ -966,7 +966,7 @@ print(len(list(order)), len(list(order)))
 
 # %%
 class Recipe:
-    """Makes the row numbers again for each pass."""
+    """A recipe for row numbers: `make` is called again for each pass."""
 
     def __init__(self, make):
         self.make = make
@@ -997,7 +997,7 @@ print(np.sort(recipe.make().ravel()), recipe.make().shape)
 
 # %% tags=["hide-input"]
 #| export data
-"""Data that arrives in batches: in memory, a dataset is a recipe for row numbers."""
+"""Data in batches: a dataset holds arrays, and a recipe for the numbers of their rows."""
 
 import itertools
 import reprlib
@@ -1007,7 +1007,7 @@ from levels.support.checks import row_numbers
 
 
 class _Rows(Made):
-    """Rows of a tuple of `arrays`. `make()` gives row numbers: [rows], or batches of them."""
+    """Rows of a tuple of `arrays`. `make()` returns row numbers: [rows], or batches of them."""
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length
@@ -1022,7 +1022,7 @@ class _Rows(Made):
             yield tuple(gather(x, constant(rows, np.int64)) for x in self.arrays)
 
     def rows(self):
-        """The arrays and the row numbers of a new pass, for `function(step).over`. Raises TypeError without batches."""
+        """Return the arrays and a pass of row numbers, for `function(step).over`. Raises TypeError without batches."""
         if not self.batches:
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         return self.arrays, self.make()
@@ -1032,7 +1032,7 @@ class _Rows(Made):
 
     @classmethod
     def from_tensor_slices(cls, arrays):
-        """The rows of these arrays. Raises TypeError if they are not in a tuple, ValueError for unequal lengths."""
+        """Make a dataset from a tuple of arrays. Raises TypeError for anything else, ValueError for unequal lengths."""
         if not isinstance(arrays, tuple):
             raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
         counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
@@ -1042,7 +1042,7 @@ class _Rows(Made):
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """A batch (x, y) for each step of `batches`, row numbers [steps, batch]. Raises ValueError, IndexError."""
+        """Make a dataset of batches (x, y) from row numbers `batches`[steps, batch]. Raises ValueError, IndexError."""
         source = cls.from_tensor_slices((x, y))
         rows = row_numbers("from_batches: batches", batches, len(source))
         return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
@@ -1051,10 +1051,10 @@ class _Rows(Made):
 # %%
 #| export data most Dataset.batch
 class Dataset(_Rows):
-    """Rows of a tuple of arrays, as in `tf.data`, and the stages that change their order."""
+    """Rows of a tuple of arrays, as in `tf.data`, with stages that shuffle and batch them."""
 
     def shuffle(self, buffer_size, seed=None):
-        """All rows in random order, a new one for each pass. The same seed gives the same orders."""
+        """Shuffle anew in each pass. The same seed gives the same orders. Raises ValueError for too small a buffer."""
         n = at_least(self.length, "shuffle: buffer_size", buffer_size)
         seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
         passes = itertools.count()
@@ -1067,7 +1067,7 @@ class Dataset(_Rows):
         return type(self)(f"shuffle({n})", make, self.length, self.arrays, self.batches, self.stages)
 
     def batch(self, batch_size):
-        """Batches of that many rows; the last one may be shorter. Raises ValueError for a dataset of batches."""
+        """Make batches of that many rows; the last one may be shorter. Raises ValueError for a dataset of batches."""
         n = at_least(1, "batch: batch_size", batch_size)
         if self.batches:
             raise ValueError(f"batch: {self.length} batches make no batch of {n}")
@@ -1166,7 +1166,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 
 # %%
 #| export tasks
-"""The two tasks as layers, a loss, an optimizer and a dataset."""
+"""The two tasks with layers, a loss, an optimizer and a dataset."""
 
 from levels.hardware.tasks import Fit
 from levels.support.checks import check_inputs, check_task
@@ -1379,7 +1379,7 @@ exercises.begin("04-5")
 
 
 def standardised(x, x_test):
-    """x and x_test [rows, columns], each column minus its mean in x and divided by its standard deviation in x."""
+    """Return x and x_test [rows, columns], each column minus its mean in x, divided by its standard deviation in x."""
     return ...
 
 
