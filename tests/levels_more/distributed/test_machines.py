@@ -217,15 +217,18 @@ def until(process, line):
     raise AssertionError(f"it ended before {line!r}: {process.stderr.read()}")
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return ran(GOES_ON, None, tmp_path_factory.mktemp("undisturbed"), 0).split("\n")[-2].split()
+
+
 @there
 @pytest.mark.parametrize("how", ["killed", "interrupted"])
-def test_a_rank_dies_and_another_number_of_ranks_goes_on_with_the_same_bits(how, tmp_path, tell):
-    folder, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
-    folder.mkdir(), undisturbed.mkdir()
-    process = started(GOES_ON, 3, folder, 0.2)
+def test_a_rank_dies_and_another_number_of_ranks_goes_on_with_the_same_bits(how, undisturbed, tmp_path, tell):
+    process = started(GOES_ON, 3, tmp_path, 0.2)
     until(process, "epoch 2")
     if how == "killed":
-        os.kill(int((folder / "2.pid").read_text()), signal.SIGKILL)
+        os.kill(int((tmp_path / "2.pid").read_text()), signal.SIGKILL)
     else:
         process.send_signal(signal.SIGINT)
     begun = time.perf_counter()
@@ -233,9 +236,9 @@ def test_a_rank_dies_and_another_number_of_ranks_goes_on_with_the_same_bits(how,
     seconds = time.perf_counter() - begun
     tell("machines: a rank dies", f"{how:<12} mpiexec ends in {seconds:.1f} s, with status {status}")
     assert status != 0 and seconds < 10, errors
-    done, goes_on = ran(GOES_ON, 2, folder, 0).split("\n")[-2].split()
+    done, goes_on = ran(GOES_ON, 2, tmp_path, 0).split("\n")[-2].split()
     assert done in ("2", "3"), "it went on from the last whole epoch"
-    assert ["0", goes_on] == ran(GOES_ON, None, undisturbed, 0).split("\n")[-2].split()
+    assert ["0", goes_on] == undisturbed
 
 
 @there

@@ -374,7 +374,6 @@ LOSSES = {
     "sum": (nn.MSELoss(reduction="sum"), Z, T, ((Z - T) ** 2).sum()),
     "l1": (nn.L1Loss(reduction="none"), Z, T, np.abs(Z - T)),
     "bce": (nn.BCELoss(), P, T, BINARY.mean()),
-    "bce at 0": (nn.BCELoss(reduction="none"), np.array([0.0, 1.0]), np.array([1.0, 1.0]), [100.0, 0.0]),
     "logits": (nn.BCEWithLogitsLoss(), Z, T, BINARY.mean()),
     "classes": (nn.CrossEntropyLoss(), X, C, -LOGS[range(3), C].mean()),
     "weights": (
