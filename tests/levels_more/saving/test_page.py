@@ -1,16 +1,12 @@
-"""The source of a function on a page; and a model as one: in a real browser, from its file, it computes what `predict`
-says.
-"""
+"""A model as a page: in a real browser, from its file, it computes what `predict` says."""
 
 import functools
 import json
 
-import numba
 import numpy as np
 import pytest
 import sklearn.datasets
 
-from course.figures import page
 from levels_more.high_level import Input, Model, Sequential
 from levels_more.low_level import erf
 from levels_more.mid_level import Adam, BatchNormalization, Dense, Dropout, Embedding, Flatten, Layer
@@ -446,12 +442,3 @@ def test_words_that_do_not_fit_are_told(given, why, rings, tmp_path):
     with pytest.raises((TypeError, ValueError), match=why):
         export_page(rings, tmp_path / "net.html", **given)
     assert not list(tmp_path.iterdir())
-
-
-def test_the_source_of_functions_methods_and_classes_is_shown():
-    shown = page.source(webpage.plain, Dropout.call, numba.njit(webpage.activation_of)).data
-    assert shown.startswith("```python\ndef plain(model):\n") and shown.endswith("\n```")
-    assert "\n\ndef call(self," in shown and "\n\ndef activation_of(layer):" in shown
-    assert "class Dropout(Drawing):" in page.source(Dropout).data
-    with pytest.raises(TypeError):
-        page.source(3)

@@ -253,6 +253,8 @@ def test_weights_that_are_nan_or_infinite_are_numbers_too(tmp_path):
 FRESH = """
 import sys
 import numpy as np
+import levels_more.saving
+assert not {"onnx", "safetensors"} & {*sys.modules}  # the level waits for no library
 from levels_more.saving import load_model
 x, y = np.load("xy.npy")
 model = load_model("m")
@@ -269,11 +271,6 @@ def test_a_fresh_process_loads_and_trains_on(tmp_path):
     subprocess.run([sys.executable, "-c", FRESH], cwd=tmp_path, env=build.environment(build.ROOT), check=True)
     assert np.load(tmp_path / "predicted.npy").tolist() == model.predict(X).tolist()
     assert np.load(tmp_path / "losses.npy").tolist() == fit(model, 2)
-
-
-def test_importing_the_level_waits_for_no_library():
-    code = "import sys, levels_more.saving as h; assert not {'onnx', 'safetensors'} & set(sys.modules); h.load_model"
-    subprocess.run([sys.executable, "-c", code], env=build.environment(build.ROOT), check=True)
 
 
 # What cannot be saved -------------------------------------------------------------------------------------------------
@@ -779,15 +776,3 @@ def test_what_cannot_be_exported_is_one_clear_error(layer, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         export(model, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_exported_file_needs_no_levels(tmp_path):
-    model = trained()
-    model.export(tmp_path / "m.onnx")
-    np.save(tmp_path / "x.npy", X)
-    code = (
-        "import sys, numpy as np, onnxruntime; s = onnxruntime.InferenceSession('m.onnx');"
-        "np.save('y.npy', s.run(['y0'], {'x0': np.load('x.npy')})[0]); assert 'levels' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, check=True)
-    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), model.predict(X), atol=1e-6)

@@ -96,14 +96,6 @@ def test_whole_numbers_are_drawn_below_the_largest():
     assert drawn.dtype == tf.int64 and {*drawn.numpy().tolist()} == {0, 1, 2}
 
 
-@pytest.mark.quick
-def test_slopes_of_what_is_left_of_a_division():
-    x, y = tf.Variable(7.5, dtype=tf.float64), tf.Variable(2.0, dtype=tf.float64)
-    with tf.GradientTape() as tape:
-        z = x % y
-    assert [float(d) for d in tape.gradient(z, [x, y])] == [1.0, -3.0]
-
-
 # Variables and modules.
 
 
@@ -266,8 +258,6 @@ def test_stages_of_a_dataset_see_tensors():
     numbers = tf.data.Dataset.from_tensor_slices(np.arange(7))
     assert [int(v) for v in numbers.filter(lambda v: v % 2 == 0).map(lambda v: tf.square(v))] == [0, 4, 16, 36]
     assert [v.tolist() for v in numbers.batch(3).as_numpy_iterator()] == [[0, 1, 2], [3, 4, 5], [6]]
-    with pytest.raises(AttributeError, match="a dataset has no 'window' here; use NumPy"):
-        numbers.window(3)
 
 
 # Keras.
@@ -287,6 +277,7 @@ def test_a_layer_has_keras_shapes_and_dtypes():
     assert y.dtype == tf.float32
     np.testing.assert_allclose(y.numpy(), X @ W + B, rtol=1e-6)
     np.testing.assert_allclose(dense(dtype="float64")(X).numpy(), X @ W + B, rtol=1e-15)
+    np.testing.assert_allclose(layers.Activation("exponential")(X).numpy(), np.exp(X), rtol=1e-6)
 
 
 def test_losses_are_those_of_keras():
@@ -461,21 +452,6 @@ def test_a_callback_hears_the_mean_of_the_epoch_so_far(float64):
 # Names.
 
 
-def test_a_missing_name_says_what_to_use():
-    for place, name, cure in (
-        (tf, "TensorArray", "a Python list"),
-        (layers, "LSTM", "only dense nets"),
-        (layers, "Dnse", "nearest is 'Dense'"),
-        (tf.keras, "datasets", "course.data"),
-        (tf.math, "bessel", "dir"),
-    ):
-        with pytest.raises(AttributeError, match=cure):
-            getattr(place, name)
-        assert not hasattr(place, name)
-    with pytest.raises(ImportError, match="Conv2D"):
-        from levels_more.tensorflow.keras.layers import Conv2D  # noqa: F401
-
-
 def test_rooms_can_be_imported():
     code = """
 import sys
@@ -538,31 +514,7 @@ def test_steps_of_what_does_not_know_its_length():
     assert len(model.fit(data.repeat(), epochs=2, steps_per_epoch=2, verbose=0).history["loss"]) == 2
 
 
-# More metrics, losses, layers: against NumPy.
-
-
-Z = np.array([[-1.0, 0.5, 2.0], [3.0, -0.25, -4.0]], "f4")
-
-
-@pytest.mark.parametrize(
-    "made, wanted",
-    [
-        (lambda: layers.Activation("exponential"), np.exp(Z)),
-    ],
-)
-def test_more_layers(made, wanted):
-    np.testing.assert_allclose(made()(Z).numpy(), wanted, rtol=1e-6)
-
-
-# Gradients of the reader's own, checkpoints that rotate.
-
-
-def test_an_import_that_fails_says_what_to_use():
-    with pytest.raises(ImportError, match="has no 'TensorArray' here; use a Python list"):
-        from levels_more.tensorflow import TensorArray  # noqa: F401
-    with pytest.raises(ImportError, match="layers has no 'Conv2D' here; use layers.Dense"):
-        from levels_more.tensorflow.keras.layers import Conv2D  # noqa: F401
-    assert not hasattr(layers, "Conv2D")
+# Layers that are frozen, layers of the reader's own, weights of classes.
 
 
 def test_frozen_layers_stay_frozen_in_a_model_made_of_them():
@@ -608,16 +560,6 @@ def test_weights_of_classes_are_for_training_and_validation_has_its_steps(float6
 # What programs for the real library told apart: see each name there.
 
 
-def test_what_is_saved_comes_back(tmp_path):
-    model = sequential()
-    model.compile(optimizer="adam", loss="mse", metrics=["mae", "accuracy"])
-    model.fit(X, Y, epochs=1, verbose=0)
-    model.save(tmp_path / "model.keras")
-    other = keras.models.load_model(tmp_path / "model.keras")
-    assert type(other.layers[0]) is layers.Dense and other.predict(X).tolist() == model.predict(X).tolist()
-    assert type(other.optimizer) is keras.optimizers.Adam
-
-
 def test_a_step_of_data_says_how_it_is_written_here():
     class Own(keras.Model):
         def build(self, input_shape):
@@ -648,8 +590,6 @@ def test_datasets_of_numbers_and_of_a_tuple_of_datasets():
     assert [tuple(int(x) for x in pair) for pair in pairs] == [(0, 5), (1, 7)]
     with pytest.raises(ValueError, match="batch_size is 2.5; expected a whole number"):
         tf.data.Dataset.range(5).batch(2.5)
-    with pytest.raises(AttributeError, match="no 'concatenate' here; use tf.concat of the tensors"):
-        tf.data.Dataset.range(5).concatenate(tf.data.Dataset.range(2))
 
 
 def _root(y_true, y_pred):
@@ -658,12 +598,9 @@ def _root(y_true, y_pred):
 
 FUNCTION_OBJECTS = {  # what may be given as an object of TensorFlow, instead of a word
     "relu": {"activation": tf.nn.relu},
-    "sigmoid": {"activation": tf.sigmoid},
-    "tanh": {"activation": tf.tanh},
     "softmax": {"activation": tf.nn.softmax},
     "sin": {"activation": tf.sin},
     "loss": {"loss": keras.losses.mean_squared_error},
-    "mse": {"loss": keras.losses.mse},
     "class": {"loss": keras.losses.MeanAbsoluteError},
     "metric": {"metrics": [keras.metrics.mean_absolute_error, keras.metrics.MeanSquaredError()]},
     "optimizer": {"optimizer": keras.optimizers.RMSprop(0.1)},
@@ -690,6 +627,8 @@ def test_a_model_made_of_function_objects_is_saved_pickled_and_copied(name, tmp_
     again = [keras.models.load_model(tmp_path / "model", own), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
     expected = model.evaluate(X, Y)
     model.fit(X, Y, shuffle=False, verbose=0)
+    assert type(again[0].layers[0]) is layers.Dense and type(again[0].optimizer) is type(model.optimizer)
+    assert type(model.optimizer) in (keras.optimizers.Adam, keras.optimizers.RMSprop)
     for other in again:
         assert other.evaluate(X, Y) == expected
         other.fit(X, Y, shuffle=False, verbose=0)

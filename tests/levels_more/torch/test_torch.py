@@ -3,8 +3,6 @@
 import copy
 import math
 import pickle
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -12,7 +10,6 @@ import pytest
 
 import levels_more.torch as torch
 import levels_more.torch.nn.functional as F
-from course.build import ROOT, environment
 from levels_more import low_level
 from levels_more.torch import nn, optim
 from levels_more.torch.op_arguments import NUMBERS
@@ -66,17 +63,11 @@ def test_what_is_detached_passes_no_gradient_though_it_shares_its_numbers():
     x = leaf([1.0, 2.0])
     h = x * 2
     (h * h.detach()).sum().backward()
-    close(x.grad, [4.0, 8.0])
+    (x * x.data).sum().backward()
+    close(x.grad, [5.0, 10.0])
     y = x * 3
     y.detach().zero_()
     close(y, [0.0, 0.0])
-
-
-@pytest.mark.quick
-def test_a_leaf_beside_its_own_data():
-    x = leaf([1.0, 2.0])
-    (x * x.data).sum().backward()
-    close(x.grad, [1.0, 2.0])
 
 
 def test_grad_of_several_outputs_and_of_none():
@@ -303,6 +294,7 @@ def test_dtypes_meet_as_in_pytorch():
     )
     assert (half + full).dtype == "float64" and (whole * 2).dtype == "int64" and (whole > 1).dtype == "bool"
     assert torch.Tensor([1, 2]).dtype == "float32" and torch.tensor([1, 2]).dtype == "int64"
+    assert torch.Tensor(2, 3).shape == (2, 3) and torch.Tensor(4).shape == (4,) and torch.Tensor([4]).tolist() == [4.0]
     torch.set_default_dtype(torch.float64)
     assert (
         torch.tensor(0.5).dtype == (whole / 2).dtype == torch.rand(2).dtype == nn.Linear(1, 1).weight.dtype == "float64"
@@ -382,7 +374,6 @@ LOSSES = {
     "sum": (nn.MSELoss(reduction="sum"), Z, T, ((Z - T) ** 2).sum()),
     "l1": (nn.L1Loss(reduction="none"), Z, T, np.abs(Z - T)),
     "bce": (nn.BCELoss(), P, T, BINARY.mean()),
-    "bce at 0": (nn.BCELoss(reduction="none"), np.array([0.0, 1.0]), np.array([1.0, 1.0]), [100.0, 0.0]),
     "logits": (nn.BCEWithLogitsLoss(), Z, T, BINARY.mean()),
     "classes": (nn.CrossEntropyLoss(), X, C, -LOGS[range(3), C].mean()),
     "weights": (
@@ -634,24 +625,6 @@ def test_data_by_number_and_by_batch():
 # What is not here ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "missing, told",
-    [
-        (lambda: torch.float16, "float32"),
-        (lambda: torch.tensordot, "matmul"),
-        (lambda: torch.frobnicate, "has no 'frobnicate'"),
-        (lambda: nn.Conv2d, "Linear"),
-        (lambda: F.conv2d, "torch.nn.functional has no 'conv2d'"),
-        (lambda: torch.ones(2).is_cuda, "to\\(device\\)"),
-        (lambda: torch.ones(2).frobnicate, "a tensor has no 'frobnicate'"),
-        (lambda: torch.zeros_, "has no 'zeros_'"),
-    ],
-)
-def test_a_missing_name_says_what_to_use(missing, told):
-    with pytest.raises(AttributeError, match=told):
-        missing()
-
-
 def test_other_devices_are_refused():
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     assert torch.ones(2).to(device).device == device and device.type == "cpu"
@@ -669,9 +642,6 @@ def test_tensors_print_as_pytorch_prints_them():
     assert repr(torch.tensor([1.0, 2.0], dtype=torch.float64)) == "tensor([1., 2.], dtype=torch.float64)"
     assert repr(leaf(2.0, torch.float32) * 3) == "tensor(6., grad_fn=<MulBackward0>)"
     assert f"{torch.tensor(2.567):.2f} {torch.rand(2, 3).shape}" == "2.57 torch.Size([2, 3])"
-
-
-MATRIX, RIGHT = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[1.0, 2.0, 0.0], [0.5, 1.0, 1.0]])
 
 
 def test_zero_grad_may_leave_gradients_of_zero():
@@ -718,29 +688,6 @@ def test_numbers_print_as_in_pytorch(text):
     assert str(torch.tensor(PRINTED[text])) == text
 
 
-@pytest.mark.parametrize(
-    "line, told",
-    [
-        ("from levels_more.torch.nn import Linear, Conv2d", "torch.nn has no 'Conv2d' here; use Linear layers"),
-        ("from levels_more.torch.nn.functional import conv2d", "use Linear layers"),
-        ("from levels_more.torch.optim import LBFGS", "use Adam"),
-        ("from levels_more.torch import compile", "nothing here compiles it"),
-    ],
-)
-def test_a_missing_name_says_so_where_it_is_imported(line, told):
-    with pytest.raises(ImportError, match=told):
-        exec(line, {})
-    assert not hasattr(nn, "Conv2d") and not hasattr(torch, "compile")
-
-
-def test_nobody_else_waits_for_it():
-    code = "import sys, levels.high_level\nprint('levels_more.torch' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(ROOT), timeout=120
-    )
-    assert done.stdout == "False\n", done.stderr
-
-
 def test_readers_of_levels_have_the_functions_too():
     x = low_level.constant(X)
     np.testing.assert_allclose(low_level.fancy_index(x, ([0, 1], [2, 3])).numpy(), X[[0, 1], [2, 3]])
@@ -762,11 +709,6 @@ def test_one_number_is_asked_for():
     for ask in (bool, float, int, torch.Tensor.item):
         with pytest.raises(RuntimeError, match=r"\(2,\) is not one number"):
             ask(x)
-
-
-def test_a_tensor_of_so_many_numbers():
-    assert torch.Tensor(2, 3).shape == (2, 3) and torch.Tensor(4).shape == (4,)
-    assert torch.Tensor([4]).tolist() == [4.0]
 
 
 def test_a_dtype_is_one_object():
@@ -803,12 +745,6 @@ def test_a_module_asks_for_its_forward():
         Nothing()(1)
     with torch.autograd.no_grad():
         assert not (leaf([1.0]) * 2).requires_grad
-
-
-def test_one_number_stays_one_number():
-    """The functions of level 3 that NumPy works out."""
-    x = low_level.constant(1.5)
-    assert (x // 1.0).shape == (x % 1.0).shape == ()
 
 
 def test_slopes_where_pytorch_had_to_choose():
