@@ -552,7 +552,7 @@ class Buffer:
             self.spec.device.used -= self.spec.nbytes
 
     def numpy(self):
-        """Return a copy of the numbers as a NumPy array. Raises ValueError if they were freed."""
+        """Return a copy of the numbers as a NumPy array. Raises ValueError if the buffer was freed."""
         if self.data is None:
             raise ValueError(f"Buffer({self.spec}): used after it was freed; allocate a new one")
         return self.spec.device.read(self.data)
@@ -596,7 +596,7 @@ class Device:
         self.used, self.measured, self.specs = 0, {}, {}
 
     def spec(self, shape, dtype):
-        """Return the Spec for this shape and dtype. Raises TypeError or ValueError if one is invalid."""
+        """Return the Spec for this shape and dtype. Raises TypeError or ValueError if they are invalid."""
         try:
             key = tuple([n.__index__() for n in shape]), np.dtype(dtype or "")  # not None
         except (TypeError, ValueError, AttributeError):
@@ -625,7 +625,7 @@ class Device:
         buffer.data, buffer.source, buffer.address = None, self, None
 
     def measure(self, what):
-        """Return one of `MEASURES`, measured on first use. Raises LookupError if it is not there."""
+        """Return one of `MEASURES`, measured on first use. Raises LookupError if there is none of this name."""
         if str(what) not in MEASURES:
             raise LookupError(f"{self.name}: no program measures {what} yet")
         return self.measured.get(what) or self.measured.setdefault(what, MEASURES[what](self))
@@ -802,7 +802,7 @@ def _operand(a, x):
 # %%
 #| export values
 def select(condition, x, y):
-    """Return x where the condition holds, else y. A Python bool decides at once."""
+    """Return x if the condition holds, else y. On Python numbers, it chooses at once."""
     if not isinstance(condition, _Condition):
         return x if condition else y
     a = _live(condition.a, condition).a
@@ -894,7 +894,7 @@ def sqrt(x):
 
 # %%
 #| export program
-"""Finished programs: machine code, the names and shapes of its arrays, and the checks made at a call."""
+"""A finished program: machine code, the names and shapes of its arrays, and the checks made at a call."""
 
 from levels.support.calls import check_reach, checked
 
@@ -1058,7 +1058,7 @@ class Loops(Writer):
         return str(int(extent)) if whole else self.word(extent, "i64")
 
     def index(self, i):
-        """Return a whole number as an Index. If it is an Index, its loop must be open."""
+        """Return a whole number as an Index. An Index is returned as it is if its loop is open."""
         if isinstance(i, Index):
             return _live(self, i)
         if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
@@ -1693,7 +1693,7 @@ def exponent(x):
 # %%
 #| export elementary
 def _make_exp(bottom, top, ln2, ln2_rest, series):
-    """Return eˣ for one dtype: 0 below `bottom`, while 2^`top` overflows. Method and float32's constants: Cephes."""
+    """Return eˣ for one dtype. It is 0 below `bottom`; 2^`top` overflows. Method and float32's constants: Cephes."""
 
     def exp(x):
         y = select(x < bottom, bottom, x)  # a NaN stays a NaN
@@ -1885,7 +1885,7 @@ def _clipped(p):
 
 
 def _slope_at_z(target, p, c, g):
-    """Return the slope of a row's loss at z, the last layer's output before sigmoid."""
+    """Return the slope of a row's loss at z, the last layer's output before the sigmoid."""
     dc = g * target / c - g * (1.0 - target) / (1.0 - c)
     dp = select(p > 1e-7, select(p < 1.0 - 1e-7, dc, 0.0), 0.0)
     return dp * p * (1.0 - p)
@@ -2039,7 +2039,7 @@ def seconds(run, repeats=7):
 # %%
 #| export roofline
 def _measure_turn(device, sums, turns=200_000):
-    """Measure the seconds to multiply and add once to each of `sums` independent sums, in all lanes, without memory."""
+    """Measure the seconds for one multiply-add on each of `sums` independent sums, in all lanes, without memory."""
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
     totals = [a.sum() for _ in range(sums)]

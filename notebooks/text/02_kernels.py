@@ -141,7 +141,7 @@ class Backend:
     nest: Callable = None  # (places, line) -> the lines of the loops around that line
     ravels: bool = True  # whether a kernel can see any array as one row
     loops: tuple = ()  # makers of its reduction loops: along rows, down columns
-    moves: Callable = None  # how `levels_more` copies between views
+    moves: Callable = None  # how `levels_more` copies from view to view
     names: dict = field(default_factory=dict)  # names that the loops may use, such as a GPU's `cuda`
 
 
@@ -150,7 +150,7 @@ KINDS = {"cpu": Backend(compile_cpu)}  # kind of device -> its Backend
 
 
 def kernel_of(op, kind):
-    """Return the kernel of an op on this kind of device. Raises LookupError if none."""
+    """Return an op's kernel on this kind of device. Raises LookupError if there is none."""
     if (str(op), str(kind)) in KERNELS:
         return KERNELS[op, kind]
     if kinds := [k for o, k in [*KERNELS] if o == str(op)]:
@@ -284,7 +284,7 @@ class Plan:
         (self.compiled or self.made())(out, *arguments)
 
     def start(self, out, reads, attrs):
-        """Run on these buffers, and count it. Returns `out`. Raises ValueError if `out` does not fit or is an input."""
+        """Run on these buffers, count it, and return `out`. Raises ValueError if `out` does not fit or is an input."""
         inputs = reads[1:] if self.op in UPDATES else reads
         if getattr(out, "spec", None) is not self.spec or id(out) in map(id, inputs):
             raise ValueError(f"{self.op}: needs a live buffer {self.spec}, and may overwrite no input; got {out!r}")
@@ -473,7 +473,7 @@ def planned(op, reads, attrs):
 def launch(op, out, *inputs, **attrs):
     """Run the kernel of `op` and return its result, in `out` (None: a new buffer). An op of UPDATES also reads `out`.
 
-    Raises LookupError for an unknown op, TypeError for dtypes or attributes, ValueError for shapes or `out`.
+    Raises LookupError for an unknown op, TypeError for wrong dtypes or attributes, ValueError for shapes or `out`.
     """
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
@@ -630,7 +630,7 @@ print(out)
 # %%
 #| export registry
 def same_dtype(op, *inputs, kinds="f"):
-    """Return the common dtype. Raises TypeError if two differ, or if `kinds` (f float, i integer, b bool) lacks it."""
+    """Return the common dtype. Raises TypeError if two differ, or for kinds not listed: f float, i integer, b bool."""
     dtype = inputs[0].dtype
     if any(x.dtype != dtype for x in inputs):
         given = " and ".join(f"{x.dtype}{list(x.shape)}" for x in inputs)
@@ -1247,7 +1247,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 
 # %%
 #| export tasks
-"""The two tasks as launches. Each op works on a whole batch; gradients are by hand."""
+"""The two tasks as launches. Each op takes a whole batch; gradients are written by hand."""
 
 from levels.hardware import PLACE
 from levels.hardware.tasks import Fit
