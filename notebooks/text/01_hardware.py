@@ -86,11 +86,11 @@ figures.scatter_inputs(task)
 
 # %%
 #| export formulas most dot
-"""Formulas of the course's arithmetic. Each is written once, for Python's floats and for programs."""
+"""The formulas of the course's arithmetic. The same code works on Python floats and in programs."""
 
 
 def dot(p, q):
-    """0.0 + p[0]·q[0] + p[1]·q[1] + …, in that order. (Python's own `sum` corrects its rounding since 3.12.)"""
+    """Return 0.0 + p[0]·q[0] + p[1]·q[1] + …, in that order. (Since 3.12, Python's `sum` corrects its rounding.)"""
     total = 0.0
     for a, b in zip(p, q):
         total = total + a * b
@@ -503,13 +503,13 @@ except IndexError as error:
 
 # %%
 #| export device
-"""Memory belongs to a device: the pool of devices, their buffers, and what moves between them."""
+"""Devices and their memory: the pool of devices, buffers, and copies to and from NumPy."""
 
 import math
 
 
 class Spec:
-    """The device, shape and dtype of a buffer. Raises ValueError for a negative size, or a dtype of no numbers."""
+    """The device, shape and dtype of a buffer. Raises ValueError for a negative size or a non-numeric dtype."""
 
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
@@ -530,9 +530,9 @@ class Spec:
 # %%
 #| export device
 class Buffer:
-    """C-contiguous memory: new, or `data`, perhaps that of a `source`. Raises MemoryError if the device is full."""
+    """C-contiguous memory: new, or `data`, which `source` may own. Raises MemoryError if too little is free."""
 
-    __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, or None
+    __slots__ = ("spec", "data", "source", "address")  # address: where the numbers begin, or None
 
     def __init__(self, spec, data=None, source=None):
         self.spec, self.data, self.source, self.address = spec, data, source, None
@@ -552,7 +552,7 @@ class Buffer:
             self.spec.device.used -= self.spec.nbytes
 
     def numpy(self):
-        """A copy of the numbers as a NumPy array. Raises ValueError for a buffer that was freed."""
+        """Return a copy of the numbers as a NumPy array. Raises ValueError if the buffer was freed."""
         if self.data is None:
             raise ValueError(f"Buffer({self.spec}): used after it was freed; allocate a new one")
         return self.spec.device.read(self.data)
@@ -578,13 +578,13 @@ import threading
 from levels.support.checks import unmasked
 from levels.support.machine import host_memory
 
-MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device
+MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> function(device) that measures it
 
 
 class Device:
-    """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
+    """A device: its `memory` in bytes (None: unknown), the bytes `used`, and its speed, measured on first use."""
 
-    # how memory is made, reshaped, read and written; another kind of device has other functions here
+    # how memory is allocated, reshaped, read and written; other kinds of device override these
     empty = staticmethod(np.empty)
     reshape = staticmethod(np.ndarray.reshape)
     read = staticmethod(np.ndarray.copy)
@@ -596,7 +596,7 @@ class Device:
         self.used, self.measured, self.specs = 0, {}, {}
 
     def spec(self, shape, dtype):
-        """The Spec of a buffer on this device. Raises TypeError if this is no shape or no dtype."""
+        """Return the Spec for this shape and dtype. Raises TypeError or ValueError if they are invalid."""
         try:
             key = tuple([n.__index__() for n in shape]), np.dtype(dtype or "")  # not None
         except (TypeError, ValueError, AttributeError):
@@ -604,11 +604,11 @@ class Device:
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
     def alloc(self, shape, dtype):
-        """A new buffer whose numbers are not set yet. Raises MemoryError if not enough memory is free."""
+        """Return a new, uninitialized buffer. Raises MemoryError if not enough memory is free."""
         return Buffer(self.spec(shape, dtype))
 
     def put(self, array, kind=Buffer):
-        """A new buffer that holds the numbers of a NumPy array."""
+        """Copy a NumPy array into a new buffer, and return the buffer."""
         array = unmasked(array)
         spec = self.specs.get((array.shape, array.dtype)) or self.spec(array.shape, array.dtype)
         buffer = kind(spec)
@@ -616,16 +616,16 @@ class Device:
         return buffer
 
     def free(self, buffer):
-        """Give a buffer's memory back. To use it afterwards is an error. Raises ValueError if it is not live here."""
+        """Free a live buffer of this device. Do not use it afterwards. Raises ValueError for others, and for views."""
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.source is not None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
-        # a new Spec: what is kept for the shared Spec must not be used with a freed buffer
+        # a new Spec, so that nothing kept for the shared Spec is used with a freed buffer
         buffer.spec = Spec(self, buffer.shape, buffer.dtype)
         buffer.data, buffer.source, buffer.address = None, self, None
 
     def measure(self, what):
-        """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
+        """Return one of `MEASURES`, measured on first use. Raises LookupError if there is none of this name."""
         if str(what) not in MEASURES:
             raise LookupError(f"{self.name}: no program measures {what} yet")
         return self.measured.get(what) or self.measured.setdefault(what, MEASURES[what](self))
@@ -635,14 +635,14 @@ class Device:
     launch_time = property(lambda self: self.measure("launch_time"), doc="seconds per call")
 
     def cost(self, launches, flops, nbytes):
-        """The predicted seconds: the roofline and the calls. Raises ValueError unless all are numbers from 0 on."""
+        """Predict the seconds: the roofline plus the launches. Raises ValueError unless all are numbers >= 0."""
         amounts = launches, flops, nbytes
         if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
         return max(flops / self.peak, nbytes / self.bandwidth) + launches * self.launch_time
 
     def roofline(self, flops, nbytes):
-        """The least seconds that this can take, without calls (Williams et al., 2009)."""
+        """Return the least possible seconds, without launches (Williams et al., 2009)."""
         return self.cost(0, flops, nbytes)
 
     def __repr__(self):
@@ -659,17 +659,17 @@ _POOL = {"cpu:0": Device("cpu:0", host_memory())}  # this computer's own CPUs
 
 
 class _Place(threading.local):
-    device = _POOL["cpu:0"]  # where a thread places its numbers
+    device = _POOL["cpu:0"]  # the device on which a thread places its arrays
 
 
 PLACE = _Place()
 
 
-DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool; counts may be {"gpus": 2}
+DEVICE_MAKERS = []  # functions fill(pool, counts) that add devices to the pool; counts may be {"gpus": 2}
 
 
 def pool(**counts):
-    """{"cpu:0": Device} and what DEVICE_MAKERS add: one of each kind; gpus=2 gives two. Raises TypeError, ValueError."""
+    """Return {"cpu:0": Device, …}: DEVICE_MAKERS add one of each kind (gpus=2: two). Raises TypeError, ValueError."""
     if counts and not DEVICE_MAKERS:
         raise TypeError(f"pool: there are no {', '.join(counts)} here; levels_more.hardware brings others")
     for fill in DEVICE_MAKERS:
@@ -687,19 +687,19 @@ def pool(**counts):
 # %%
 #| export values
 def arithmetic(instruction, x, y):
-    """Write one instruction, fadd, fsub, fmul or fdiv. One of the two may be a Python number."""
+    """Write an instruction: fadd, fsub, fmul or fdiv. One of x and y may be a Python number."""
     a = _program(x, y)
     return Value(a, a.write(f"{instruction} {a.flags}{a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
 def _comparison(how, x, y):
-    """Write one comparison, by LLVM's name. With a NaN it is false, except for !=, as in Python."""
+    """Write a comparison, named as in LLVM. As in Python, a NaN makes it false, except for !=."""
     a = _program(x, y)
     return _Condition(a, a.write(f"fcmp {how} {a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
 def _operator(write, how):
-    """Two methods that write one instruction: with this value as the first operand, and as the second."""
+    """Return two methods that write an instruction: with this value as its first operand, and as its second."""
 
     def first(self, other):
         return write(how, self, other)
@@ -762,11 +762,11 @@ class Value:
 # %%
 #| export values
 class _Condition(Value):
-    """Yes or no in a register: the result of a comparison, for `select`."""
+    """The result of a comparison, true or false, in a register. It is used by `select`."""
 
 
 class Index(Value):
-    """A whole number in [0, extent). `each` is for lanes: see `Assembler`."""
+    """A whole number in [0, extent). With lanes, the register `each` holds one per lane."""
 
     def __init__(self, a, register, extent, each=None):
         super().__init__(a, register)
@@ -774,19 +774,19 @@ class Index(Value):
 
 
 def _program(*operands):
-    """The program that these operands belong to."""
+    """Return the program to which these operands belong."""
     return next(x.a for x in operands if isinstance(x, Value))
 
 
 def _live(a, thing):
-    """The thing itself. Raises ValueError unless it belongs to this program and to a loop that is still open."""
+    """Return the thing. Raises ValueError unless it belongs to this program and to a loop that is still open."""
     if thing.scope not in a.scopes:
         raise ValueError(f"{a.name}: {thing!r} is not of this program or its loop has ended; a sum carries numbers out")
     return thing
 
 
 def _operand(a, x):
-    """The register of a value, or a Python number as a constant."""
+    """Return the register of a value, or a Python number as an LLVM constant."""
     if isinstance(x, numbers.Real):  # LLVM's notation: the bits of a float64
         return a.constant(a.real, f"0x{np.float64(a.dtype.type(float(x))).view(np.uint64):016X}")
     if not isinstance(x, Value) or isinstance(x, (Index, _Condition)):
@@ -802,7 +802,7 @@ def _operand(a, x):
 # %%
 #| export values
 def select(condition, x, y):
-    """x where the condition holds, else y. On Python's numbers it chooses at once."""
+    """Return x if the condition holds, else y. On Python numbers, it chooses at once."""
     if not isinstance(condition, _Condition):
         return x if condition else y
     a = _live(condition.a, condition).a
@@ -811,7 +811,7 @@ def select(condition, x, y):
 
 
 def _masked(a, new, old):
-    """The register of `new` in the lanes that count, of `old` in the others. Outside of lanes the first one counts."""
+    """Return a register: `new` in the active lanes, else `old`. Outside of lanes, only the first lane is active."""
     if a.lanes == 1:
         return new.register
     return a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new.register}, {a.kind} {old.register}")
@@ -826,7 +826,7 @@ def _masked(a, new, old):
 # %%
 #| export values most _Sum.__iadd__
 class _Sum:
-    """A running sum in memory. With lanes, each lane has a part of it, and `total()` adds the parts."""
+    """A running sum in memory. With lanes, each lane holds a partial sum; `total()` adds them."""
 
     def __init__(self, a):
         self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
@@ -837,20 +837,20 @@ class _Sum:
         return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
 
     def value(self):
-        """What has been added up so far, in each lane. Raises ValueError outside of a loop with lanes: use total()."""
+        """Return the sum so far, in each lane. With lanes, raises ValueError outside of their loop: use total()."""
         if self.a.lanes > 1 and not self.a.mask:
             raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
         return self.parts()
 
     def __iadd__(self, term):
-        """Write instructions that add a term to the sum, in the lanes that count. Gives back the sum itself."""
+        """Write instructions that add a term to the sum, in the active lanes. Returns the sum itself."""
         old = self.parts()
         new = _masked(self.a, old + term, old)
         self.a.emit(f"store {self.a.kind} {new}, ptr {self.slot}")
         return self
 
     def total(self):
-        """The sum. In float32 the lanes are added in any order."""
+        """Return the sum of all lanes. In float32, the lanes may be added in any order."""
         a, each = self.a, self.parts()
         if a.lanes == 1:
             return each
@@ -866,7 +866,7 @@ class _Sum:
 
 # %%
 #| export elementary
-"""Named instructions, exp and log, written once: one source runs on Python's floats, in programs and in kernels."""
+"""Named instructions, exp and log. The same source runs on Python floats, in programs and in kernels."""
 
 
 def named(name, *operands):
@@ -877,12 +877,12 @@ def named(name, *operands):
 
 
 def rint(x):
-    """The nearest whole number, halves to even."""
+    """Round to the nearest whole number, halves to even."""
     return named("rint", x) if isinstance(x, Value) else float(round(x)) if math.isfinite(x) else x
 
 
 def sqrt(x):
-    """The square root, rounded once; NaN for a negative number."""
+    """Return the correctly rounded square root; NaN for a negative number."""
     return named("sqrt", x) if isinstance(x, Value) else math.nan if x < 0 else math.sqrt(x)
 
 
@@ -894,24 +894,24 @@ def sqrt(x):
 
 # %%
 #| export program
-"""A program that is written: machine code, the names and shapes of what it works on, and the checks of a call."""
+"""A finished program: machine code, the names and shapes of its arrays, and the checks made at a call."""
 
 from levels.support.calls import check_reach, checked
 
 
 class _Array:
-    """Memory that a program works on. A size is a number, or a name that the call will fill in."""
+    """An array that a program works on. A size is a number, or a name whose value the call gives."""
 
     def __init__(self, name, shape, kind, rows_of):
         self.name, self.shape, self.kind = name, shape, kind
-        self.rows_of = rows_of  # if set, it holds row numbers of arrays of that size
+        self.rows_of = rows_of  # if set, the array holds row numbers of arrays of that size
 
     def __repr__(self):
         return f"{self.name}[{', '.join(map(str, self.shape))}]"
 
 
 def _text(a):
-    """The whole program, in LLVM's language."""
+    """Return the text of the whole program, in LLVM's language."""
     entry = list(a.slots)
     for n, (name, kind) in enumerate(a.words.items()):
         entry.append(f"  %address.{name} = getelementptr i64, ptr %words, i64 {n}")
@@ -929,7 +929,7 @@ def _text(a):
 # %%
 #| export program
 class Program:
-    """Machine code, called with buffers and numbers by name. Raises ValueError for open loops and unknown sizes."""
+    """A compiled program, called with named buffers and numbers. Raises ValueError for open loops or unknown sizes."""
 
     def __init__(self, a):
         if len(a.scopes) != 1:
@@ -944,7 +944,7 @@ class Program:
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
 
     def bind(self, **given):
-        """Check buffers and numbers once. Returns the call, which takes no arguments and can be made many times."""
+        """Check buffers and numbers once. Returns a function without arguments, which can be called many times."""
         memory, words = checked(self, given, Buffer)
         block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
         bound = [(name, given[name], given[name].data) for name in memory]
@@ -959,7 +959,7 @@ class Program:
         return launch
 
     def __call__(self, **given):
-        """Check everything and run."""
+        """Check the buffers and numbers, and run the program."""
         self.bind(**given)()
 
 
@@ -971,13 +971,13 @@ class Program:
 
 # %% tags=["hide-input"]
 #| export assembler
-"""An assembler: it writes a program down, instruction by instruction, and lets no address leave its array."""
+"""An assembler: it writes a program, instruction by instruction, and keeps each address within its array."""
 
 
 class Writer:
-    """The lines of a program, in LLVM's spelling. `lanes`: how many; by default all in float32, else 1.
+    """The lines of a program, in LLVM's language. By default, `lanes` is the machine's in float32, else 1.
 
-    Raises TypeError and ValueError for what cannot be part of a program."""
+    Raises TypeError or ValueError for an unsupported dtype or number of lanes."""
 
     def __init__(self, name, dtype, lanes=None):
         if dtype is None or np.dtype(dtype) not in REAL:
@@ -991,37 +991,37 @@ class Writer:
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of 2 up to 64")
         self.lanes, self.slots, self.lines = lanes, [], []
         self.kind = self.wide(self.real)
-        self.mask = None  # the lanes that count, in a loop with lanes
+        self.mask = None  # the active lanes, in a loop with lanes
         self.first = (
-            f"<i1 true{', i1 false' * (lanes - 1)}>"  # the first lane, which alone counts outside of such a loop
+            f"<i1 true{', i1 false' * (lanes - 1)}>"  # the first lane, the only active one outside of such a loop
         )
-        self.scopes = [(self, None)]  # what is open: the program itself, then its loops
+        self.scopes = [(self, None)]  # the open scopes: the program itself, then its loops
 
     def wide(self, kind):
-        """The type of a register with one number of that kind in each lane."""
+        """Return the type of a register with one number of that kind in each lane."""
         return kind if self.lanes == 1 else f"<{self.lanes} x {kind}>"
 
     def constant(self, kind, text):
-        """A constant, in each lane."""
+        """Return a constant, the same in each lane."""
         return f"{text}" if self.lanes == 1 else f"splat ({kind} {text})"
 
     def emit(self, *lines):
-        """Append lines; one that ends with a colon begins a block."""
+        """Append lines. A line that ends with a colon begins a block."""
         self.lines += [line if line.endswith(":") else f"  {line}" for line in lines]
 
     def write(self, text):
-        """Append an instruction, and name the register that it sets."""
+        """Append an instruction, and return the name of the register that it sets."""
         register = f"%v{len(self.lines)}"
         self.emit(f"{register} = {text}")
         return register
 
     def slot(self, kind):
-        """A place for one value that changes: memory on the stack, which LLVM turns into a register."""
+        """Reserve memory on the stack for a value that changes. LLVM turns it into a register."""
         self.slots.append(f"  %slot{len(self.slots)} = alloca {kind}")
         return f"%slot{len(self.slots) - 1}"
 
     def spread(self, kind, register):
-        """A register with the same number in each lane."""
+        """Return a register with a copy of this number in each lane."""
         if self.lanes == 1:
             return register
         wide = self.wide(kind)
@@ -1030,14 +1030,14 @@ class Writer:
 
     @property
     def scope(self):
-        """The innermost open loop: what is written now belongs to it."""
+        """The innermost open loop. Instructions written now belong to it."""
         if not self.scopes:
             raise ValueError(f"{self.name}: the program is assembled; nothing can be added to it")
         return self.scopes[-1]
 
 
 class Loops(Writer):
-    """A Writer with loops, and with what each call hands over: sizes, numbers, arrays. Raises TypeError, ValueError."""
+    """A Writer with loops and with the arguments of a call: sizes, numbers, arrays. Raises TypeError, ValueError."""
 
     def __init__(self, name, dtype, lanes=None):
         super().__init__(name, dtype, lanes)
@@ -1046,19 +1046,19 @@ class Loops(Writer):
         self.reaches = []  # (array, axis, size): on that axis an index goes up to size - 1
 
     def word(self, name, kind):
-        """The register of a word that each call hands over: the address of an array (ptr), a size (i64) or a number."""
+        """Return the register of an argument of each call: the address of an array (ptr), a size (i64) or a number."""
         fits = isinstance(name, str) and name.isidentifier() and name.isascii()
         if not fits or self.words.setdefault(name, kind) != kind:
             raise ValueError(f"{self.name}: {name!r}; expected a word of its own, such as 'rows'")
         return f"%word.{name}"
 
     def size(self, extent):
-        """A size as a register: a positive whole number, or a name."""
+        """Return the operand for a size, which is a positive whole number or a name."""
         whole = isinstance(extent, numbers.Integral) and 0 < extent < 2**31
         return str(int(extent)) if whole else self.word(extent, "i64")
 
     def index(self, i):
-        """A whole number as an Index. An Index is returned as it is, if its loop is open."""
+        """Return a whole number as an Index. An Index is returned as it is if its loop is open."""
         if isinstance(i, Index):
             return _live(self, i)
         if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
@@ -1066,7 +1066,7 @@ class Loops(Writer):
         return Index(self, str(int(i)), int(i) + 1)
 
     def array(self, name, *shape, rows_of=None):
-        """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
+        """Declare an array, given at each call. With `rows_of`, it holds row numbers of arrays of that size."""
         if str(name) in self.words or not shape:
             raise ValueError(f"{self.name}: array {name!r} needs a shape, and a name of its own")
         for size in shape if rows_of is None else (*shape, rows_of):
@@ -1076,18 +1076,18 @@ class Loops(Writer):
         return self.arrays[name]
 
     def number(self, name):
-        """A number that each call hands over, such as a learning rate."""
+        """Declare a number, given at each call, such as a learning rate."""
         return Value(self, self.spread(self.real, self.word(name, self.real)))
 
     def count(self, what):
-        """A size, or an index, as a number to compute with."""
+        """Convert a size or an index to a number to compute with."""
         index = self.index(what) if isinstance(what, Index) else Index(self, self.size(what), what)
         each = index.each or self.spread("i64", index.register)
         return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
 
     @contextmanager
     def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent), `lanes` rows per turn: 1, or as many as `self.lanes`."""
+        """Write a loop over [0, extent) that takes `lanes` rows per turn: 1, or all `self.lanes`."""
         most = 1 if self.mask else self.lanes
         if self.scope is None or type(lanes) is not int or lanes not in (1, most):
             raise ValueError(f"{self.name}: {lanes!r} at once; expected {'1' if most == 1 else f'1 or {most}'}")
@@ -1106,7 +1106,7 @@ class Loops(Writer):
         self.emit(*after)
 
     def counters(self, i, end):
-        """The counter in each lane, and the mask of those before the end. The others read row 0 and keep nothing."""
+        """Return each lane's counter, and the mask of those before the end. The others read row 0 and store nothing."""
         kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
         each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
         if end.isdigit() and int(end) % self.lanes == 0:
@@ -1131,7 +1131,7 @@ class Loops(Writer):
 # %%
 #| export assembler most _loop_lines
 def _loop_lines(n, end, step):
-    """The lines of the loop with number n before its body, and those after it: %i{n} counts from 0 to below `end`."""
+    """Return the lines before and after the body of loop number n. In it, %i{n} counts from 0 to below `end`."""
     before = [f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:"]
     before += [f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}"]
     before += [f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:"]
@@ -1162,14 +1162,14 @@ class _Whole:
 
 
 def _reached(a, array, indices):
-    """The indices of an array, each checked now, or noted for the check at the call."""
+    """Return an array's indices, each checked now, or noted for the check at the call."""
     if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
     if len(indices) != len(array.shape):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
     indices = [a.index(i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
-        if i.extent != size:  # an equal extent counts over this very size
+        if i.extent != size:  # an equal extent is always within range
             a.reaches.append((array, axis, i.extent))
             check_reach(a.name, *a.reaches[-1], {})
     return indices
@@ -1182,7 +1182,7 @@ def _reached(a, array, indices):
 # %%
 #| export assembler
 def _place_of(a, array, indices):
-    """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
+    """Return the address of array[indices], and where its lanes lie: "side by side", "apart", or "" for one place."""
     *before, last = indices = _reached(a, array, indices)
     apart = any(i.each for i in before) or last.each and not last.register
     kind = a.wide("i64") if apart else "i64"
@@ -1210,7 +1210,7 @@ def _place_of(a, array, indices):
 # %%
 #| export assembler most _Loads.load
 def _load_lanes(a, array, address, how):
-    """What `load` gives with lanes: a number for each of them."""
+    """Load with lanes: return a value or an Index with one number for each lane."""
     rows, kind = array.rows_of, a.wide(array.kind)
     if not how:  # one number for all
         one = a.write(f"load {array.kind}, ptr {address}")
@@ -1224,10 +1224,10 @@ def _load_lanes(a, array, address, how):
 
 
 class _Loads(Loops):
-    """Loops, and loads from arrays."""
+    """Loops that can also load from arrays."""
 
     def load(self, array, *indices):
-        """The value array[indices]. A row number becomes an index into the arrays whose rows it counts."""
+        """Load array[indices]. A row number becomes an Index into the arrays whose rows it counts."""
         address, how = _place_of(self, array, indices)
         if self.lanes > 1:
             return _load_lanes(self, array, address, how)
@@ -1243,7 +1243,7 @@ class _Loads(Loops):
 # %%
 #| export assembler most Assembler.store
 def _store_lanes(a, register, array, address, how):
-    """What `store` does with lanes: store a number from each lane that counts."""
+    """Store with lanes: one number from each active lane."""
     if how:
         name, at = ("scatter", a.wide("ptr")) if how == "apart" else ("store", "ptr")
         mask = f"{a.wide('i1')} {a.mask}"
@@ -1255,12 +1255,12 @@ def _store_lanes(a, register, array, address, how):
 
 
 class Assembler(_Loads):
-    """Writes one program: arrays, and what moves between them and registers. A loop may take a row in each lane.
+    """A writer of one program, with arrays, loads, stores and sums. A loop may take a row in each lane.
 
-    Raises TypeError and ValueError for what cannot be part of a program."""
+    Raises TypeError, ValueError or IndexError for what cannot be part of a program."""
 
     def store(self, value, array, *indices):
-        """Store a value into array[indices]. Row numbers are only read."""
+        """Store a value into array[indices]. An array of row numbers is read-only."""
         address, how = _place_of(self, array, indices)
         register = _operand(self, value)
         if array.rows_of:
@@ -1270,11 +1270,11 @@ class Assembler(_Loads):
         self.emit(f"store {self.real} {register}, ptr {address}")
 
     def sum(self):
-        """A running sum, which starts at 0.0."""
+        """Return a new running sum, which starts at 0.0."""
         return _Sum(self)
 
     def assemble(self):
-        """End the program and turn it into machine code."""
+        """End the program, compile it to machine code, and return it."""
         return Program(self)
 
 
@@ -1433,12 +1433,12 @@ print(descend(1.0, 2.0, 0.5))
 
 # %%
 #| export tasks
-"""The two tasks in machine code: one program, one call, any number of steps."""
+"""The two tasks in machine code. One call of a program runs any number of steps."""
 
 
 @functools.cache
 def line_program(dtype, shapes, lanes=None):
-    """The program that trains w[features, 1] and b[1, 1]: any rows, any batch, any number of steps."""
+    """Return the program that trains w[features, 1] and b[1, 1], for any numbers of rows, steps and rows per batch."""
     a, features = Assembler("line", dtype, lanes), shapes[0][0]
     x, y = a.array("x", "rows", features), a.array("y", "rows", 1)
     w, b = a.array("w", features, 1), a.array("b", 1, 1)  # model
@@ -1476,18 +1476,18 @@ def line_program(dtype, shapes, lanes=None):
 # %%
 #| export tasks
 def _dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
+    """Pass one row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
     return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
 
 
 def _each(array, make):
-    """make(array, k, j) for each number of an array of weights: a list of rows."""
+    """Return make(array, k, j) for each number of an array of weights, in rows."""
     return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
 
 
 @functools.cache
 def _predict_program(forward, names, dtype, shapes):
-    """A program that predicts: what `forward` gives last, for each row."""
+    """Return a program that stores the last result of `forward` for each row."""
     a = Assembler("predict", dtype)
     x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
     weights = [_each(a.array(name, *shape), a.load) for name, shape in zip(names, shapes)]
@@ -1512,10 +1512,10 @@ from levels.support.checks import check_inputs, check_task
 
 
 class Fit(NamedTuple):
-    """What training gives back."""
+    """The result of training."""
 
     losses: np.ndarray  # [steps], each taken before its update
-    weights: list  # like the argument
+    weights: list  # shaped like the argument
     predict: Callable  # x[m, features] -> [m, 1]
 
 
@@ -1526,7 +1526,7 @@ class Fit(NamedTuple):
 # %%
 #| export tasks
 def _fit(program, forward, names, x, y, weights, batches, learning_rate):
-    """The Fit of one call of a program. `names`: its arrays of weights. `forward`: one row, to predict."""
+    """Train with one call of a program. `names` are its arrays of weights; `forward` predicts one row."""
     cpu, dtype, shapes = pool()["cpu:0"], x.dtype, tuple(w.shape for w in weights)
     held = {name: cpu.put(w) for name, w in zip(names, weights)}
     losses = cpu.alloc((len(batches),), dtype)
@@ -1549,7 +1549,7 @@ def _fit(program, forward, names, x, y, weights, batches, learning_rate):
 # %%
 #| export tasks
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     return _fit(line_program, _dense, ("w", "b"), x, y, weights, batches, learning_rate)
 
@@ -1648,12 +1648,12 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # %%
 #| export elementary
 _SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
-# an integer of the same width, the bits of the fraction, the bias of the exponent, √½ as bits
+# an integer of the same width, the number of fraction bits, the exponent's bias, the bits of √½
 _FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
 def scaled(x, n):
-    """x · 2ⁿ for a whole number n, in two steps: 2ⁿ alone may overflow where the result does not."""
+    """Return x · 2ⁿ for a whole number n, in two steps: 2ⁿ may overflow even if the result does not."""
     if not isinstance(n, Value):
         half = int(n) >> 1
         return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
@@ -1674,7 +1674,7 @@ def scaled(x, n):
 # %%
 #| export elementary
 def exponent(x):
-    """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal number x, or its Value."""
+    """Return the e for which x / 2ᵉ is in [√½, √2). x is a positive normal float or a Value."""
     if not isinstance(x, Value):
         m, e = math.frexp(x)
         return float(e - (0.0 <= m < 0.7071067811865476))
@@ -1693,12 +1693,12 @@ def exponent(x):
 # %%
 #| export elementary
 def _make_exp(bottom, top, ln2, ln2_rest, series):
-    """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite. Scheme and float32's numbers: Cephes."""
+    """Return eˣ for one dtype. It is 0 below `bottom`; 2^`top` overflows. Method and float32's constants: Cephes."""
 
     def exp(x):
         y = select(x < bottom, bottom, x)  # a NaN stays a NaN
         n = rint(y * 1.4426950408889634)
-        n = select(n < top, n, top)  # a NaN becomes `top`, too: it is no exponent
+        n = select(n < top, n, top)  # a NaN becomes `top`, too, as no exponent is NaN
         r = (y - n * ln2) - n * ln2_rest
         p = series[0]
         for c in series[1:]:
@@ -1708,7 +1708,7 @@ def _make_exp(bottom, top, ln2, ln2_rest, series):
     return exp
 
 
-_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2, and its rest
+_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2 and the remainder
 _CEPHES = 1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1
 EXP = {
     _DOUBLE: _make_exp(-746.0, 1025.0, *_LN2, tuple(1.0 / math.factorial(k) for k in range(13, 1, -1))),
@@ -1722,7 +1722,7 @@ EXP = {
 # %%
 #| export elementary
 def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
-    """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
+    """Return log for one dtype. Below `tiny`, x is first scaled by 2^`shift`. Method and constants: fdlibm, FreeBSD."""
     scale, infinity, nan = 2.0**shift, math.inf, math.nan  # named, so that a kernel can give them its dtype
 
     def log(x):
@@ -1764,12 +1764,12 @@ LOG = {
 
 
 def exp(x):
-    """eˣ of a Python float, or of a value in a program."""
+    """Return eˣ for a Python float or a value in a program."""
     return EXP[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
 
 
 def log(x):
-    """The natural logarithm of a Python float, or of a value in a program."""
+    """Return the natural logarithm of a Python float or a value in a program."""
     return LOG[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
 
 
@@ -1803,12 +1803,12 @@ figures.classes(rings)
 # %%
 #| export tasks
 def _relu(z):
-    """z, or 0.0 where z <= 0. A NaN stays a NaN, because that comparison is false for it."""
+    """Return z, or 0.0 if z <= 0. A NaN stays a NaN, because the comparison is false for it."""
     return select(z <= 0.0, 0.0, z)
 
 
 def _forward(row, w1, b1, w2, b2, w3, b3):
-    """One row through the net: the hidden layers' outputs and the probability."""
+    """Return the hidden layers' outputs and the probability for one row."""
     h1 = [_relu(z) for z in _dense(row, w1, b1)]
     h2 = [_relu(z) for z in _dense(h1, w2, b2)]
     (z,) = _dense(h2, w3, b3)
@@ -1880,12 +1880,12 @@ print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))
 # %%
 #| export tasks most _slope_at_z
 def _clipped(p):
-    """A probability at least 1e-7 away from 0 and 1, where a logarithm would be infinite."""
+    """Clip a probability to [1e-7, 1 - 1e-7]: at 0 and 1, a logarithm would be infinite."""
     return select(p < 1e-7, 1e-7, select(p > 1.0 - 1e-7, 1.0 - 1e-7, p))
 
 
 def _slope_at_z(target, p, c, g):
-    """The slope of one row's loss at z, the last layer's output before the sigmoid."""
+    """Return the slope of a row's loss at z, the last layer's output before the sigmoid."""
     dc = g * target / c - g * (1.0 - target) / (1.0 - c)
     dp = select(p > 1e-7, select(p < 1.0 - 1e-7, dc, 0.0), 0.0)
     return dp * p * (1.0 - p)
@@ -1918,12 +1918,12 @@ def _add_slopes(dw, db, inputs, d):
 
 # %% tags=["hide-input"]
 #| export tasks
-_NET = "w1", "b1", "w2", "b2", "w3", "b3"  # its arrays of weights
+_NET = "w1", "b1", "w2", "b2", "w3", "b3"  # the net's arrays of weights
 
 
 @functools.cache
 def net_program(dtype, shapes, lanes=None):
-    """The program that trains the net's six arrays of weights: any rows, any batch, any number of steps."""
+    """Return the program that trains the net's six arrays, for any numbers of rows, steps and rows per batch."""
     a = Assembler("net", dtype, lanes)
     x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
     arrays = [a.array(name, *shape) for name, shape in zip(_NET, shapes)]  # model
@@ -1963,7 +1963,7 @@ def net_program(dtype, shapes, lanes=None):
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
+    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     return _fit(net_program, _forward, _NET, x, y, weights, batches, learning_rate)
 
@@ -2019,7 +2019,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %%
 #| export roofline
-"""Time has a floor: how fast this machine computes, reads and calls, all measured."""
+"""Measurements for the roofline: this machine's peak, bandwidth and launch time."""
 
 import statistics
 import sys
@@ -2027,7 +2027,7 @@ from timeit import repeat
 
 
 def seconds(run, repeats=7):
-    """The median seconds of `run`: on this thread's clock; on Windows, where it is coarse, on the wall clock."""
+    """Return the median seconds of `run` on this thread's clock (on Windows, where it is coarse, the wall clock)."""
     clock = time.perf_counter if sys.platform == "win32" else time.thread_time
     return statistics.median(repeat(run, timer=clock, repeat=repeats, number=1))
 
@@ -2039,7 +2039,7 @@ def seconds(run, repeats=7):
 # %%
 #| export roofline
 def _measure_turn(device, sums, turns=200_000):
-    """Seconds for one addition to each of several independent sums, in all lanes of one core, without memory."""
+    """Measure the seconds for one multiply-add on each of `sums` independent sums, in all lanes, without memory."""
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
     totals = [a.sum() for _ in range(sums)]
@@ -2059,13 +2059,13 @@ def _measure_turn(device, sums, turns=200_000):
 # %%
 #| export roofline
 def _measure_bandwidth(device, nbytes=2**28):
-    """Bytes per second that one core reads, from far more memory than its caches hold."""
+    """Measure the bytes per second that one core reads from memory, not from caches."""
     x = device.put(np.ones(nbytes // 4, "f4"))
     return nbytes / seconds(x.data.max)  # NumPy's `max` reads each number once, in lanes
 
 
 def _measure_launch(device, calls=1000):
-    """Seconds that one call of a bound program takes when there is nothing to do."""
+    """Measure the seconds that one call of a bound, almost empty program takes."""
     a = Assembler("nothing", "f4")
     a.store(0.0, a.array("out", 1), 0)
     call = a.assemble().bind(out=device.alloc((1,), "f4"))

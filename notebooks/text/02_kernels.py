@@ -43,7 +43,7 @@ import numpy as np
 
 
 def timed(call, number=1000):
-    """The seconds that one call takes, in the best of five rounds of `number` calls."""
+    """Return the seconds per call, in the best of five rounds of `number` calls."""
     return min(timeit.repeat(call, number=number)) / number
 
 
@@ -107,7 +107,7 @@ from levels.support.compiled import STANDS, compile_cpu, for_types  # two of the
 
 # %% tags=["hide-input"]
 #| export registry
-"""An op is a name; a kernel is one kind of device's program for it; one table joins them."""
+"""Tables of ops: the kernel of each op on each kind of device, and the plans of launches."""
 
 import difflib
 import functools
@@ -119,13 +119,13 @@ from levels.support.locks import MAKING
 
 
 class _Kernels(dict):
-    """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and where it runs."""
+    """A table (op, kind of device) -> the function to compile. Its repr lists each op with its kinds of device."""
 
-    version = 0  # grows with each replaced kernel: programs that were compiled from the old one are out of date
+    version = 0  # counts replaced kernels: programs that were compiled from a replaced one are out of date
     first = {}  # (op, kind) -> the function that was entered first
 
     def is_first(self, op, kind):
-        """Whether an op still has the kernel that was entered first. (A mean also runs the kernel of the sum.)"""
+        """Return whether an op still has its first kernel. (A mean also runs the kernel of the sum.)"""
         return all(self[each, kind] is self.first[each, kind] for each in (op, op.replace("mean", "sum")))
 
     def __repr__(self):
@@ -135,14 +135,14 @@ class _Kernels(dict):
 
 @dataclass
 class Backend:
-    """What one kind of device does in its own way."""
+    """The functions and settings that depend on the kind of device."""
 
     compiler: Callable  # (function, dtype) -> the program for arrays of that dtype
     nest: Callable = None  # (places, line) -> the lines of the loops around that line
     ravels: bool = True  # whether a kernel can see any array as one row
-    loops: tuple = ()  # how it sums: along rows, down columns
-    moves: Callable = None  # how `levels_more` takes numbers from place to place
-    names: dict = field(default_factory=dict)  # what the loops may name, such as a GPU's `cuda`
+    loops: tuple = ()  # makers of its reduction loops: along rows, down columns
+    moves: Callable = None  # how `levels_more` copies from view to view
+    names: dict = field(default_factory=dict)  # names that the loops may use, such as a GPU's `cuda`
 
 
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
@@ -150,7 +150,7 @@ KINDS = {"cpu": Backend(compile_cpu)}  # kind of device -> its Backend
 
 
 def kernel_of(op, kind):
-    """The kernel of an op on that kind of device. Raises LookupError if there is none."""
+    """Return an op's kernel on this kind of device. Raises LookupError if there is none."""
     if (str(op), str(kind)) in KERNELS:
         return KERNELS[op, kind]
     if kinds := [k for o, k in [*KERNELS] if o == str(op)]:
@@ -190,7 +190,7 @@ except LookupError as error:
 
 # %%
 def launch(op, out, *inputs):
-    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one, like the first input)."""
+    """Run the kernel of `op`, and return its result in the buffer `out` (None: a new one, like the first input)."""
     device, dtype = inputs[0].device, inputs[0].dtype
     program = KINDS[device.kind].compiler(kernel_of(op, device.kind), dtype)
     if out is None:
@@ -267,14 +267,14 @@ print(made.spec, "-", made.nbytes, "bytes to move -", out.numpy())
 # %% tags=["hide-input"]
 #| export registry
 class Plan:
-    """What a launch with these shapes and dtypes will do. lower() makes its program: run(out, *inputs, *numbers)."""
+    """The plan of a launch for given shapes and dtypes. lower() makes its program: run(out, *inputs, *numbers)."""
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
         self.compiled, self.launches = None, 0
 
     def made(self):
-        """The program, compiled on first use: by one thread, while the others wait."""
+        """Return the program, compiled on first use by one thread, while others wait."""
         with MAKING:
             self.compiled = self.compiled or self.lower()
         return self.compiled
@@ -284,7 +284,7 @@ class Plan:
         (self.compiled or self.made())(out, *arguments)
 
     def start(self, out, reads, attrs):
-        """Run on these buffers, and count it. Returns `out`. Raises ValueError where the result does not fit there."""
+        """Run on these buffers, count it, and return `out`. Raises ValueError if `out` does not fit or is an input."""
         inputs = reads[1:] if self.op in UPDATES else reads
         if getattr(out, "spec", None) is not self.spec or id(out) in map(id, inputs):
             raise ValueError(f"{self.op}: needs a live buffer {self.spec}, and may overwrite no input; got {out!r}")
@@ -293,7 +293,7 @@ class Plan:
         return out
 
     def result(self, kind, reads, attrs):
-        """The same, into a new buffer of that kind."""
+        """Do the same with a new buffer, kind(spec), for the result."""
         return self.start(kind(self.spec), reads, attrs)
 
 
@@ -312,12 +312,12 @@ PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
 def lowered(function, x, *how):
-    """What will compile this function for arrays like `x`, a buffer or its Spec, when it is called."""
+    """Return a compiler: when called, it compiles this function for arrays like `x`, a buffer or a Spec."""
     return functools.partial(KINDS[x.device.kind].compiler, function, x.dtype, *how)
 
 
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
-    """The Plan that runs the loop of lower() on the result and the inputs, each seen in one of the shapes `views`."""
+    """Return a Plan that runs the loop of lower() on the result and the inputs, reshaped to the shapes in `views`."""
     specs = [inputs[0].device.spec(shape, dtype), *(x.spec for x in inputs)]
     shapes, seen = [spec.shape for spec in specs], specs[0].device.reshape
     views = views or shapes
@@ -352,11 +352,11 @@ print(made.spec, "-", made.nbytes, "bytes to move")
 
 # %%
 #| export registry
-PLAN_FINISHERS = []  # finish(plan, op, function, specs, attrs) -> this plan, or another one that gives the same
+PLAN_FINISHERS = []  # finish(plan, op, function, specs, attrs) -> this plan, or an equivalent one
 
 
 def plan(op, inputs, attrs):
-    """Make the Plan for this op on these buffers. Raises TypeError for freed ones, ValueError for two devices."""
+    """Make the Plan for this op on these buffers. Raises TypeError if one is freed, ValueError for several devices."""
     if any(x.spec is not x.device.spec(x.shape, x.dtype) for x in inputs):  # freed
         raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
     devices = sorted({x.device.name for x in inputs})
@@ -381,11 +381,11 @@ def plan(op, inputs, attrs):
 from levels.hardware import Buffer
 
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
-_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
+_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all values
 
 
 def _key_of(op, reads, attrs):
-    """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
+    """Return the key of the plan for this op on these buffers. Raises TypeError if they cannot form a key."""
     try:
         key = [op]
         for x in reads:
@@ -409,13 +409,13 @@ def _key_of(op, reads, attrs):
 # %%
 #| export registry
 def kernel(op, *kinds, planner=None):
-    """Decorate a function: it becomes the kernel of `op` on these kinds of device, compiled when first needed."""
+    """Return a decorator: its function becomes the kernel of `op` on these kinds of device, compiled on first use."""
 
     def enter(function):
         if not (isinstance(op, str) and callable(function) and all(str(kind) in KINDS for kind in kinds)):
             raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
-        plain = getattr(function, "py_func", function)  # out of numba's `njit`
-        for kind in kinds or KINDS:  # for all kinds, where none is named
+        plain = getattr(function, "py_func", function)  # the function inside numba's `njit`
+        for kind in kinds or KINDS:  # all kinds, if none is named
             KERNELS.version += KERNELS.get((op, kind), plain) is not plain
             KERNELS.first.setdefault((op, kind), plain)
             KERNELS[op, kind] = plain
@@ -428,7 +428,7 @@ def kernel(op, *kinds, planner=None):
 
 
 def counted(run):
-    """How many launches `run()` makes, and how many bytes they read and write."""
+    """Return how many launches `run()` makes, and how many bytes they read and write."""
     for p in PLANS.values():
         p.launches = 0
     run()
@@ -471,9 +471,9 @@ def planned(op, reads, attrs):
 # %%
 #| export registry most launch
 def launch(op, out, *inputs, **attrs):
-    """Run the kernel of `op`; its result is in the buffer `out` (None: a new one). An op of UPDATES also reads `out`.
+    """Run the kernel of `op` and return its result, in `out` (None: a new buffer). An op of UPDATES also reads `out`.
 
-    Raises LookupError for an unknown op, TypeError for wrong dtypes and attributes, ValueError for shapes or `out`.
+    Raises LookupError for an unknown op, TypeError for wrong dtypes or attributes, ValueError for shapes or `out`.
     """
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
@@ -533,14 +533,14 @@ PLANS.clear()
 
 # %%
 #| export elementwise most places_of
-"""Elementwise ops: one scalar function each, and the loop that Python writes around it."""
+"""Elementwise ops: a scalar function for each, and the loop that is generated around it."""
 
 import inspect
 import math
 
 
 def places_of(shape, shapes):
-    """The places of the result and of each input, as texts. A single letter counts along an array seen as one row."""
+    """Return the places in the result and in each input, as texts. A single letter indexes an array seen as one row."""
     letters = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))]  # one for each axis
     if all(own == shape or math.prod(own) == 1 for own in shapes):
         return ["i", *("i" if own == shape else "0" for own in shapes)]
@@ -565,7 +565,7 @@ for other in ((10, 4), (1, 1), (1, 4)):
 # %%
 #| export elementwise
 def nest(places, line):
-    """The lines of the loops around `line`; `places` says where the arrays `out`, `x0`, … are read or written."""
+    """Return `line` inside its loops, as lines. `places` says where the arrays `out`, `x0`, … are read or written."""
     rows = [f"{array} = {array}.flat" for array, place in places.items() if "," not in place]
     loops = [f"for {i} in range(len(out{'[0]' * depth})):" for depth, i in enumerate(places["out"].split(", "))]
     return rows + ["    " * depth + text for depth, text in enumerate([*loops, line])]
@@ -584,7 +584,7 @@ print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1
 # %%
 #| export elementwise most loop_source
 def loop_source(name, places, numbers=(), around=nest):
-    """The text of a loop that calls the scalar function `name` once for each number of the result."""
+    """Return the source of a loop that calls the scalar function `name` for each number of the result."""
     places = dict(zip(["out", *(f"x{k}" for k in range(len(places) - 1))], places))
     out, *inputs = (f"{array}[{place}]" for array, place in places.items())
     call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
@@ -603,7 +603,7 @@ print(loop_source("add", places_of((10, 4), [(10, 4), (1, 4)])))
 # %%
 #| export elementwise
 def element_loop(function, x, places, numbers=()):
-    """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
+    """Return the Python loop around a scalar function, for arrays like `x`. See `loop_source`."""
     backend = KINDS[x.device.kind]
     scope = {"__name__": "__main__", "scalar": function, "number": x.dtype.type, **backend.names}
     exec(loop_source("scalar", places, numbers, backend.nest), scope)
@@ -630,7 +630,7 @@ print(out)
 # %%
 #| export registry
 def same_dtype(op, *inputs, kinds="f"):
-    """The dtype of all inputs. Raises TypeError where two differ, or for other kinds: f float, i integer, b bool."""
+    """Return the common dtype. Raises TypeError if two differ, or for kinds not listed: f float, i integer, b bool."""
     dtype = inputs[0].dtype
     if any(x.dtype != dtype for x in inputs):
         given = " and ".join(f"{x.dtype}{list(x.shape)}" for x in inputs)
@@ -652,11 +652,11 @@ except TypeError as error:
 
 # %% tags=["hide-input"]
 #| export elementwise
-ELEMENTWISE = {}  # op -> (the kinds of dtypes it takes, the dtype it gives, how many masks, an example of each number)
+ELEMENTWISE = {}  # op -> (kinds of input dtypes, dtype of the result, number of masks, an example of each number)
 
 
 def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
-    """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
+    """Plan out[…] = function(x[…], y[…], …), broadcast to the common shape (or a larger `shape`)."""
     names, shapes = list(inspect.signature(function).parameters), [x.shape for x in inputs]
     rest = names[len(inputs) :]
     if len(names) != len(inputs) + len(numbers) or {*rest} != {*numbers} or (shape and numbers):
@@ -667,12 +667,12 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
         same_dtype(op, mask, kinds="b")
     try:
         common = np.broadcast_shapes(shape or (), *shapes)
-    except (ValueError, RuntimeError):  # the second for more axes than NumPy has
+    except (ValueError, RuntimeError):  # RuntimeError: more axes than NumPy has
         raise ValueError(f"{op}: shapes {' and '.join(map(reprlib.repr, shapes))} do not broadcast") from None
     if common != (shape or common) or op in UPDATES and shapes[0] != common:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
     places, views = places_of(common, shapes), None
-    if not KINDS[last.device.kind].ravels:  # then an array that is seen as one row has to be one
+    if not KINDS[last.device.kind].ravels:  # then an array seen as one row is reshaped to one
         views = [s if "," in place else (math.prod(s),) for s, place in zip([common, *shapes], places)]
     loop = lowered(element_loop(function, last, places, rest), last)
     return make(op, common, gives or dtype, inputs, loop, views, rest)
@@ -686,9 +686,9 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
 # %%
 #| export elementwise
 def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
-    """Decorate a scalar function: it becomes the op of that name, for dtypes of the kinds f float, i integer, b bool.
+    """Return a decorator that makes a scalar function the op `op`. `takes`: dtype kinds (f float, i integer, b bool).
 
-    With `updates` the result overwrites the first input. The result has the inputs' dtype, or `gives`. The first
+    With `updates`, the result overwrites the first input. The result has the inputs' dtype, or `gives`. The first
     `masks` inputs are arrays of bools. `numbers` are the op's attributes, with an example of each.
     """
 
@@ -818,13 +818,13 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 
 # %%
 #| export reduce
-"""Reductions: many numbers become one, along an axis."""
+"""Reductions: ops that combine many numbers into one, along axes. Also reshape."""
 
 from levels.support.checks import flag
 
 
 def reduce_rows(combine, start):
-    """The loop out[i] = combine(… combine(start, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
+    """Return the loop out[i] = combine(… combine(start, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
 
     def loop(out, x):
         for i in range(x.shape[0]):
@@ -854,7 +854,7 @@ print(out)
 # %%
 #| export reduce most reduce_columns
 def reduce_columns(combine, start):
-    """The loop out[i, j] = combine(… combine(start, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
+    """Return the loop out[i, j] = combine(… combine(start, x[i, 0, j]) …, x[i, last, j]), with j innermost."""
 
     def loop(out, x):
         out[:] = start
@@ -885,11 +885,11 @@ print(columns)
 # %% tags=["hide-input"]
 #| export reduce
 KINDS["cpu"].loops = reduce_rows, reduce_columns
-QUICKER = {}  # a loop -> another one that gives the same bits, sooner
+QUICKER = {}  # a loop -> a faster one that gives the same bits
 
 
 def reduced(op, shape, axis):
-    """(the axes, sorted; the sizes before, within and after them). Raises ValueError unless they are neighbours."""
+    """Return the sorted axes; the sizes before, within and after them. Raises ValueError unless they are adjacent."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
         raise ValueError(f"{op}: axis {reprlib.repr(axis)} is not an axis of shape {shape}")
@@ -901,12 +901,12 @@ def reduced(op, shape, axis):
 
 
 def _plan_reduce(op, function, x, axis=None, keepdims=False):
-    """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
+    """Plan a reduction over one axis, a tuple of adjacent axes, or all axes (axis=None)."""
     axes, (before, within, after) = reduced(op, x.shape, axis)
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
     keep = flag(f"{op}: keepdims", keepdims)
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
-    if dtype.kind == "i":  # which has no infinity to start at
+    if dtype.kind == "i":  # integers have no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
     along_rows, down_columns = (QUICKER.get(loop, loop) for loop in KINDS[x.device.kind].loops)
     reduction, columns = (along_rows, ()) if after == 1 else (down_columns, (after,))
@@ -941,7 +941,7 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 # %%
 #| export reduce
 def _plan_mean(op, function, x, axis=None, keepdims=False):
-    """The sum over these axes, divided by how many numbers it is made of."""
+    """Plan a mean: the sum over these axes, divided by the number of its terms."""
     same_dtype(op, x)
     total = _plan_reduce("reduce_sum", kernel_of("reduce_sum", x.device.kind), x, axis, keepdims)
     count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
@@ -955,7 +955,7 @@ def _plan_mean(op, function, x, axis=None, keepdims=False):
 
 
 def plan_reshape(op, function, x, shape=()):
-    """The same numbers in the same order, in another shape. Raises ValueError for a shape of more or fewer numbers."""
+    """Plan a copy in another shape, in the same order. Raises ValueError for a shape of more or fewer numbers."""
     row = (math.prod(x.shape),)
     if not isinstance(shape, tuple) or (math.prod(shape),) != row or min(shape, default=0) < 0:
         raise ValueError(f"{op}: {x.shape} does not fit into {shape!r}: {row[0]} numbers")
@@ -980,7 +980,7 @@ print(launch("reduce_mean", None, three).numpy(), launch("reshape", None, three,
 
 # %%
 #| export whole
-"""Kernels on whole arrays: rows picked by number, and the matrix product."""
+"""Kernels on whole arrays: gather, which picks rows by number, and the matrix product."""
 
 
 def gather(out, x, rows):
@@ -996,13 +996,13 @@ def gather(out, x, rows):
 # %% tags=["hide-input"]
 #| export whole
 def _plan_gather(op, function, x, rows):
-    """out[i, …] = x[rows[i], …]"""
+    """Plan out[i, …] = x[rows[i], …]."""
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array")
     count, width = math.prod(rows.shape), math.prod(x.shape[1:])
     views = [(count, width), (x.shape[0], width), (count,)]
     made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], lowered(function, x), views)
-    made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
+    made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # only these rows of x are read
     return made
 
 
@@ -1115,7 +1115,7 @@ print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms: {slow / fast:.0f} time
 # %% tags=["hide-input"]
 #| export whole
 def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
-    """out[m, n] = x[m, k] @ w[k, n]; either may be given transposed, and is then read so, not copied."""
+    """Plan out[m, n] = x[m, k] @ w[k, n]. A transposed input is read in place, without a copy."""
     dtype = same_dtype(op, x, w, kinds="fi")
     if len(x.shape) != 2 or len(w.shape) != 2:
         raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
@@ -1165,12 +1165,12 @@ KERNELS
 #| export registry
 from contextlib import contextmanager
 
-KERNEL_TRIALS = []  # trial(op, kind, function, before): raises ValueError where a kernel differs from the one before
+KERNEL_TRIALS = []  # trial(op, kind, function, before): raises ValueError if a kernel differs from the one before
 
 
 @contextmanager
 def use(op, kind, function):
-    """In a `with` block: `function` is the kernel of `op` on that kind of device. Raises LookupError if it had none."""
+    """In a `with` block, make `function` the kernel of `op` on a kind of device. Raises LookupError if it had none."""
     before, compiler = kernel_of(op, kind), KINDS[kind].compiler
     try:
         for trial in KERNEL_TRIALS:
@@ -1247,7 +1247,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 
 # %%
 #| export tasks
-"""The two tasks as launches: every op on a whole batch, gradients by hand."""
+"""The two tasks as launches. Each op takes a whole batch; gradients are written by hand."""
 
 from levels.hardware import PLACE
 from levels.hardware.tasks import Fit
@@ -1255,7 +1255,7 @@ from levels.support.checks import check_inputs, check_task
 
 
 def linear_forward(x, w, b):
-    """The prediction[n, 1] = x[n, k] @ w[k, 1] + b[1, 1]."""
+    """Return x[n, k] @ w[k, units] + b[1, units], the outputs of a layer: [n, units]."""
     return launch("add", None, launch("matmul", None, x, w), b)
 
 
@@ -1268,7 +1268,7 @@ def linear_forward(x, w, b):
 # %%
 #| export tasks
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     place, dtype = PLACE.device, x.dtype
     w, b = map(place.put, weights)  # model
@@ -1344,7 +1344,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %%
 #| export tasks most dnn_backward
 def dnn_forward(x, weights):
-    """The outputs of the two hidden layers and the probability: [n, 4], [n, 8], [n, 1]."""
+    """Return both hidden layers' outputs and the probability: [n, 4], [n, 8], [n, 1]."""
     w1, b1, w2, b2, w3, b3 = weights
     h1 = launch("relu", None, linear_forward(x, w1, b1))
     h2 = launch("relu", None, linear_forward(h1, w2, b2))
@@ -1352,7 +1352,7 @@ def dnn_forward(x, weights):
 
 
 def dnn_backward(dz, inputs, weights):
-    """The gradients [dw1, db1, dw2, db2, dw3, db3], from `dz`, the slope at the last layer's z[n, 1]."""
+    """Return the gradients [dw1, db1, dw2, db2, dw3, db3], given `dz`, the slope at the last layer's z[n, 1]."""
     gradients = []
     for k in (2, 1, 0):
         dw = launch("matmul", None, inputs[k], dz, transpose_x=True)
@@ -1371,7 +1371,7 @@ def dnn_backward(dz, inputs, weights):
 # %% tags=["hide-input"]
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit` and `check_task` for the shapes."""
+    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     place, dtype = PLACE.device, x.dtype
     weights = [place.put(w) for w in weights]  # model
