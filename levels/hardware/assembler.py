@@ -1,4 +1,4 @@
-"""An assembler: it writes a program down, instruction by instruction, and lets no address leave its array."""
+"""An assembler: it writes a program, instruction by instruction, and keeps each address within its array."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
@@ -16,9 +16,9 @@ from .values import REAL, Index, Value, _live, _operand, _Sum
 
 
 class Writer:
-    """The lines of a program, in LLVM's spelling. `lanes`: how many; by default all in float32, else 1.
+    """The lines of a program, in LLVM's language. By default, `lanes` is the machine's in float32, else 1.
 
-    Raises TypeError and ValueError for what cannot be part of a program."""
+    Raises TypeError or ValueError for an unsupported dtype or number of lanes."""
 
     def __init__(self, name, dtype, lanes=None):
         if dtype is None or np.dtype(dtype) not in REAL:
@@ -32,37 +32,37 @@ class Writer:
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of 2 up to 64")
         self.lanes, self.slots, self.lines = lanes, [], []
         self.kind = self.wide(self.real)
-        self.mask = None  # the lanes that count, in a loop with lanes
+        self.mask = None  # the active lanes, in a loop with lanes
         self.first = (
-            f"<i1 true{', i1 false' * (lanes - 1)}>"  # the first lane, which alone counts outside of such a loop
+            f"<i1 true{', i1 false' * (lanes - 1)}>"  # the first lane, the only active one outside of such a loop
         )
-        self.scopes = [(self, None)]  # what is open: the program itself, then its loops
+        self.scopes = [(self, None)]  # the open scopes: the program itself, then its loops
 
     def wide(self, kind):
-        """The type of a register with one number of that kind in each lane."""
+        """Return the type of a register with one number of that kind in each lane."""
         return kind if self.lanes == 1 else f"<{self.lanes} x {kind}>"
 
     def constant(self, kind, text):
-        """A constant, in each lane."""
+        """Return a constant, the same in each lane."""
         return f"{text}" if self.lanes == 1 else f"splat ({kind} {text})"
 
     def emit(self, *lines):
-        """Append lines; one that ends with a colon begins a block."""
+        """Append lines. A line that ends with a colon begins a block."""
         self.lines += [line if line.endswith(":") else f"  {line}" for line in lines]
 
     def write(self, text):
-        """Append an instruction, and name the register that it sets."""
+        """Append an instruction, and return the name of the register that it sets."""
         register = f"%v{len(self.lines)}"
         self.emit(f"{register} = {text}")
         return register
 
     def slot(self, kind):
-        """A place for one value that changes: memory on the stack, which LLVM turns into a register."""
+        """Reserve memory on the stack for a value that changes. LLVM turns it into a register."""
         self.slots.append(f"  %slot{len(self.slots)} = alloca {kind}")
         return f"%slot{len(self.slots) - 1}"
 
     def spread(self, kind, register):
-        """A register with the same number in each lane."""
+        """Return a register with a copy of this number in each lane."""
         if self.lanes == 1:
             return register
         wide = self.wide(kind)
@@ -71,14 +71,14 @@ class Writer:
 
     @property
     def scope(self):
-        """The innermost open loop: what is written now belongs to it."""
+        """The innermost open loop. Instructions written now belong to it."""
         if not self.scopes:
             raise ValueError(f"{self.name}: the program is assembled; nothing can be added to it")
         return self.scopes[-1]
 
 
 class Loops(Writer):
-    """A Writer with loops, and with what each call hands over: sizes, numbers, arrays. Raises TypeError, ValueError."""
+    """A Writer with loops and with the arguments of a call: sizes, numbers, arrays. Raises TypeError, ValueError."""
 
     def __init__(self, name, dtype, lanes=None):
         super().__init__(name, dtype, lanes)
@@ -87,19 +87,19 @@ class Loops(Writer):
         self.reaches = []  # (array, axis, size): on that axis an index goes up to size - 1
 
     def word(self, name, kind):
-        """The register of a word that each call hands over: the address of an array (ptr), a size (i64) or a number."""
+        """Return the register of an argument of each call: the address of an array (ptr), a size (i64) or a number."""
         fits = isinstance(name, str) and name.isidentifier() and name.isascii()
         if not fits or self.words.setdefault(name, kind) != kind:
             raise ValueError(f"{self.name}: {name!r}; expected a word of its own, such as 'rows'")
         return f"%word.{name}"
 
     def size(self, extent):
-        """A size as a register: a positive whole number, or a name."""
+        """Return the operand for a size, which is a positive whole number or a name."""
         whole = isinstance(extent, numbers.Integral) and 0 < extent < 2**31
         return str(int(extent)) if whole else self.word(extent, "i64")
 
     def index(self, i):
-        """A whole number as an Index. An Index is returned as it is, if its loop is open."""
+        """Return a whole number as an Index. An Index is returned as it is if its loop is open."""
         if isinstance(i, Index):
             return _live(self, i)
         if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
@@ -107,7 +107,7 @@ class Loops(Writer):
         return Index(self, str(int(i)), int(i) + 1)
 
     def array(self, name, *shape, rows_of=None):
-        """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
+        """Declare an array, given at each call. With `rows_of`, it holds row numbers of arrays of that size."""
         if str(name) in self.words or not shape:
             raise ValueError(f"{self.name}: array {name!r} needs a shape, and a name of its own")
         for size in shape if rows_of is None else (*shape, rows_of):
@@ -117,18 +117,18 @@ class Loops(Writer):
         return self.arrays[name]
 
     def number(self, name):
-        """A number that each call hands over, such as a learning rate."""
+        """Declare a number, given at each call, such as a learning rate."""
         return Value(self, self.spread(self.real, self.word(name, self.real)))
 
     def count(self, what):
-        """A size, or an index, as a number to compute with."""
+        """Convert a size or an index to a number to compute with."""
         index = self.index(what) if isinstance(what, Index) else Index(self, self.size(what), what)
         each = index.each or self.spread("i64", index.register)
         return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
 
     @contextmanager
     def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent), `lanes` rows per turn: 1, or as many as `self.lanes`."""
+        """Write a loop over [0, extent) that takes `lanes` rows per turn: 1, or all `self.lanes`."""
         most = 1 if self.mask else self.lanes
         if self.scope is None or type(lanes) is not int or lanes not in (1, most):
             raise ValueError(f"{self.name}: {lanes!r} at once; expected {'1' if most == 1 else f'1 or {most}'}")
@@ -147,7 +147,7 @@ class Loops(Writer):
         self.emit(*after)
 
     def counters(self, i, end):
-        """The counter in each lane, and the mask of those before the end. The others read row 0 and keep nothing."""
+        """Return each lane's counter, and the mask of those before the end. The others read row 0 and store nothing."""
         kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
         each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
         if end.isdigit() and int(end) % self.lanes == 0:
@@ -157,7 +157,7 @@ class Loops(Writer):
 
 
 def _loop_lines(n, end, step):
-    """The lines of the loop with number n before its body, and those after it: %i{n} counts from 0 to below `end`."""
+    """Return the lines before and after the body of loop number n. In it, %i{n} counts from 0 to below `end`."""
     before = [f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:"]
     before += [f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}"]
     before += [f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:"]
@@ -180,21 +180,21 @@ class _Whole:
 
 
 def _reached(a, array, indices):
-    """The indices of an array, each checked now, or noted for the check at the call."""
+    """Return an array's indices, each checked now, or noted for the check at the call."""
     if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
     if len(indices) != len(array.shape):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
     indices = [a.index(i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
-        if i.extent != size:  # an equal extent counts over this very size
+        if i.extent != size:  # an equal extent is always within range
             a.reaches.append((array, axis, i.extent))
             check_reach(a.name, *a.reaches[-1], {})
     return indices
 
 
 def _place_of(a, array, indices):
-    """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
+    """Return the address of array[indices], and where its lanes lie: "side by side", "apart", or "" for one place."""
     *before, last = indices = _reached(a, array, indices)
     apart = any(i.each for i in before) or last.each and not last.register
     kind = a.wide("i64") if apart else "i64"
@@ -214,7 +214,7 @@ def _place_of(a, array, indices):
 
 
 def _load_lanes(a, array, address, how):
-    """What `load` gives with lanes: a number for each of them."""
+    """Load with lanes: return a value or an Index with one number for each lane."""
     rows, kind = array.rows_of, a.wide(array.kind)
     if not how:  # one number for all
         one = a.write(f"load {array.kind}, ptr {address}")
@@ -228,10 +228,10 @@ def _load_lanes(a, array, address, how):
 
 
 class _Loads(Loops):
-    """Loops, and loads from arrays."""
+    """Loops that can also load from arrays."""
 
     def load(self, array, *indices):
-        """The value array[indices]. A row number becomes an index into the arrays whose rows it counts."""
+        """Load array[indices]. A row number becomes an Index into the arrays whose rows it counts."""
         address, how = _place_of(self, array, indices)
         if self.lanes > 1:
             return _load_lanes(self, array, address, how)
@@ -240,7 +240,7 @@ class _Loads(Loops):
 
 
 def _store_lanes(a, register, array, address, how):
-    """What `store` does with lanes: store a number from each lane that counts."""
+    """Store with lanes: one number from each active lane."""
     if how:
         name, at = ("scatter", a.wide("ptr")) if how == "apart" else ("store", "ptr")
         mask = f"{a.wide('i1')} {a.mask}"
@@ -252,12 +252,12 @@ def _store_lanes(a, register, array, address, how):
 
 
 class Assembler(_Loads):
-    """Writes one program: arrays, and what moves between them and registers. A loop may take a row in each lane.
+    """A writer of one program, with arrays, loads, stores and sums. A loop may take a row in each lane.
 
-    Raises TypeError and ValueError for what cannot be part of a program."""
+    Raises TypeError, ValueError or IndexError for what cannot be part of a program."""
 
     def store(self, value, array, *indices):
-        """Store a value into array[indices]. Row numbers are only read."""
+        """Store a value into array[indices]. An array of row numbers is read-only."""
         address, how = _place_of(self, array, indices)
         register = _operand(self, value)
         if array.rows_of:
@@ -267,9 +267,9 @@ class Assembler(_Loads):
         self.emit(f"store {self.real} {register}, ptr {address}")
 
     def sum(self):
-        """A running sum, which starts at 0.0."""
+        """Return a new running sum, which starts at 0.0."""
         return _Sum(self)
 
     def assemble(self):
-        """End the program and turn it into machine code."""
+        """End the program, compile it to machine code, and return it."""
         return Program(self)

@@ -1,4 +1,4 @@
-"""Memory belongs to a device: the pool of devices, their buffers, and what moves between them."""
+"""Devices and their memory: the pool of devices, buffers, and copies to and from NumPy."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
@@ -12,7 +12,7 @@ from levels.support.machine import host_memory
 
 
 class Spec:
-    """The device, shape and dtype of a buffer. Raises ValueError for a negative size, or a dtype of no numbers."""
+    """The device, shape and dtype of a buffer. Raises ValueError for a negative size or a non-numeric dtype."""
 
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
@@ -26,9 +26,9 @@ class Spec:
 
 
 class Buffer:
-    """C-contiguous memory: new, or `data`, perhaps that of a `source`. Raises MemoryError if the device is full."""
+    """C-contiguous memory: new, or `data`, which `source` may own. Raises MemoryError if too little is free."""
 
-    __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, or None
+    __slots__ = ("spec", "data", "source", "address")  # address: where the numbers begin, or None
 
     def __init__(self, spec, data=None, source=None):
         self.spec, self.data, self.source, self.address = spec, data, source, None
@@ -48,7 +48,7 @@ class Buffer:
             self.spec.device.used -= self.spec.nbytes
 
     def numpy(self):
-        """A copy of the numbers as a NumPy array. Raises ValueError for a buffer that was freed."""
+        """Return a copy of the numbers as a NumPy array. Raises ValueError if the buffer was freed."""
         if self.data is None:
             raise ValueError(f"Buffer({self.spec}): used after it was freed; allocate a new one")
         return self.spec.device.read(self.data)
@@ -61,13 +61,13 @@ class Buffer:
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
 
-MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device
+MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> function(device) that measures it
 
 
 class Device:
-    """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
+    """A device: its `memory` in bytes (None: unknown), the bytes `used`, and its speed, measured on first use."""
 
-    # how memory is made, reshaped, read and written; another kind of device has other functions here
+    # how memory is allocated, reshaped, read and written; other kinds of device override these
     empty = staticmethod(np.empty)
     reshape = staticmethod(np.ndarray.reshape)
     read = staticmethod(np.ndarray.copy)
@@ -79,7 +79,7 @@ class Device:
         self.used, self.measured, self.specs = 0, {}, {}
 
     def spec(self, shape, dtype):
-        """The Spec of a buffer on this device. Raises TypeError if this is no shape or no dtype."""
+        """Return the Spec for this shape and dtype. Raises TypeError or ValueError if they are invalid."""
         try:
             key = tuple([n.__index__() for n in shape]), np.dtype(dtype or "")  # not None
         except (TypeError, ValueError, AttributeError):
@@ -87,11 +87,11 @@ class Device:
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
     def alloc(self, shape, dtype):
-        """A new buffer whose numbers are not set yet. Raises MemoryError if not enough memory is free."""
+        """Return a new, uninitialized buffer. Raises MemoryError if not enough memory is free."""
         return Buffer(self.spec(shape, dtype))
 
     def put(self, array, kind=Buffer):
-        """A new buffer that holds the numbers of a NumPy array."""
+        """Copy a NumPy array into a new buffer, and return the buffer."""
         array = unmasked(array)
         spec = self.specs.get((array.shape, array.dtype)) or self.spec(array.shape, array.dtype)
         buffer = kind(spec)
@@ -99,16 +99,16 @@ class Device:
         return buffer
 
     def free(self, buffer):
-        """Give a buffer's memory back. To use it afterwards is an error. Raises ValueError if it is not live here."""
+        """Free a live buffer of this device. Do not use it afterwards. Raises ValueError for others, and for views."""
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.source is not None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
-        # a new Spec: what is kept for the shared Spec must not be used with a freed buffer
+        # a new Spec, so that nothing kept for the shared Spec is used with a freed buffer
         buffer.spec = Spec(self, buffer.shape, buffer.dtype)
         buffer.data, buffer.source, buffer.address = None, self, None
 
     def measure(self, what):
-        """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
+        """Return one of `MEASURES`, measured on first use. Raises LookupError if there is none of this name."""
         if str(what) not in MEASURES:
             raise LookupError(f"{self.name}: no program measures {what} yet")
         return self.measured.get(what) or self.measured.setdefault(what, MEASURES[what](self))
@@ -118,14 +118,14 @@ class Device:
     launch_time = property(lambda self: self.measure("launch_time"), doc="seconds per call")
 
     def cost(self, launches, flops, nbytes):
-        """The predicted seconds: the roofline and the calls. Raises ValueError unless all are numbers from 0 on."""
+        """Predict the seconds: the roofline plus the launches. Raises ValueError unless all are numbers >= 0."""
         amounts = launches, flops, nbytes
         if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
         return max(flops / self.peak, nbytes / self.bandwidth) + launches * self.launch_time
 
     def roofline(self, flops, nbytes):
-        """The least seconds that this can take, without calls (Williams et al., 2009)."""
+        """Return the least possible seconds, without launches (Williams et al., 2009)."""
         return self.cost(0, flops, nbytes)
 
     def __repr__(self):
@@ -136,17 +136,17 @@ _POOL = {"cpu:0": Device("cpu:0", host_memory())}  # this computer's own CPUs
 
 
 class _Place(threading.local):
-    device = _POOL["cpu:0"]  # where a thread places its numbers
+    device = _POOL["cpu:0"]  # the device on which a thread places its arrays
 
 
 PLACE = _Place()
 
 
-DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool; counts may be {"gpus": 2}
+DEVICE_MAKERS = []  # functions fill(pool, counts) that add devices to the pool; counts may be {"gpus": 2}
 
 
 def pool(**counts):
-    """{"cpu:0": Device} and what DEVICE_MAKERS add: one of each kind; gpus=2 gives two. Raises TypeError, ValueError."""
+    """Return {"cpu:0": Device, …}: DEVICE_MAKERS add one of each kind (gpus=2: two). Raises TypeError, ValueError."""
     if counts and not DEVICE_MAKERS:
         raise TypeError(f"pool: there are no {', '.join(counts)} here; levels_more.hardware brings others")
     for fill in DEVICE_MAKERS:

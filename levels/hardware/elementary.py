@@ -1,4 +1,4 @@
-"""Named instructions, exp and log, written once: one source runs on Python's floats, in programs and in kernels."""
+"""Named instructions, exp and log. The same source runs on Python floats, in programs and in kernels."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
@@ -17,22 +17,22 @@ def named(name, *operands):
 
 
 def rint(x):
-    """The nearest whole number, halves to even."""
+    """Round to the nearest whole number, halves to even."""
     return named("rint", x) if isinstance(x, Value) else float(round(x)) if math.isfinite(x) else x
 
 
 def sqrt(x):
-    """The square root, rounded once; NaN for a negative number."""
+    """Return the correctly rounded square root; NaN for a negative number."""
     return named("sqrt", x) if isinstance(x, Value) else math.nan if x < 0 else math.sqrt(x)
 
 
 _SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
-# an integer of the same width, the bits of the fraction, the bias of the exponent, √½ as bits
+# an integer of the same width, the number of fraction bits, the exponent's bias, the bits of √½
 _FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
 def scaled(x, n):
-    """x · 2ⁿ for a whole number n, in two steps: 2ⁿ alone may overflow where the result does not."""
+    """Return x · 2ⁿ for a whole number n, in two steps: 2ⁿ may overflow even if the result does not."""
     if not isinstance(n, Value):
         half = int(n) >> 1
         return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
@@ -47,7 +47,7 @@ def scaled(x, n):
 
 
 def exponent(x):
-    """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal number x, or its Value."""
+    """Return the e for which x / 2ᵉ is in [√½, √2). x is a positive normal float or a Value."""
     if not isinstance(x, Value):
         m, e = math.frexp(x)
         return float(e - (0.0 <= m < 0.7071067811865476))
@@ -60,12 +60,12 @@ def exponent(x):
 
 
 def _make_exp(bottom, top, ln2, ln2_rest, series):
-    """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite. Scheme and float32's numbers: Cephes."""
+    """Return eˣ for one dtype. It is 0 below `bottom`; 2^`top` overflows. Method and float32's constants: Cephes."""
 
     def exp(x):
         y = select(x < bottom, bottom, x)  # a NaN stays a NaN
         n = rint(y * 1.4426950408889634)
-        n = select(n < top, n, top)  # a NaN becomes `top`, too: it is no exponent
+        n = select(n < top, n, top)  # a NaN becomes `top`, too, as no exponent is NaN
         r = (y - n * ln2) - n * ln2_rest
         p = series[0]
         for c in series[1:]:
@@ -75,7 +75,7 @@ def _make_exp(bottom, top, ln2, ln2_rest, series):
     return exp
 
 
-_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2, and its rest
+_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2 and the remainder
 _CEPHES = 1.38144335e-3, 8.36879667e-3, 4.16683964e-2, 1.66665196e-1, 4.9999994e-1
 EXP = {
     _DOUBLE: _make_exp(-746.0, 1025.0, *_LN2, tuple(1.0 / math.factorial(k) for k in range(13, 1, -1))),
@@ -84,7 +84,7 @@ EXP = {
 
 
 def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
-    """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
+    """Return log for one dtype. Below `tiny`, x is first scaled by 2^`shift`. Method and constants: fdlibm, FreeBSD."""
     scale, infinity, nan = 2.0**shift, math.inf, math.nan  # named, so that a kernel can give them its dtype
 
     def log(x):
@@ -121,10 +121,10 @@ LOG = {
 
 
 def exp(x):
-    """eˣ of a Python float, or of a value in a program."""
+    """Return eˣ for a Python float or a value in a program."""
     return EXP[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
 
 
 def log(x):
-    """The natural logarithm of a Python float, or of a value in a program."""
+    """Return the natural logarithm of a Python float or a value in a program."""
     return LOG[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)

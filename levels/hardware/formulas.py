@@ -1,10 +1,10 @@
-"""Formulas of the course's arithmetic. Each is written once, for Python's floats and for programs."""
+"""The formulas of the course's arithmetic. The same code works on Python floats and in programs."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
 
 def dot(p, q):
-    """0.0 + p[0]·q[0] + p[1]·q[1] + …, in that order. (Python's own `sum` corrects its rounding since 3.12.)"""
+    """Return 0.0 + p[0]·q[0] + p[1]·q[1] + …, in that order. (Since 3.12, Python's `sum` corrects its rounding.)"""
     total = 0.0
     for a, b in zip(p, q):
         total = total + a * b

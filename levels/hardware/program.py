@@ -1,4 +1,4 @@
-"""A program that is written: machine code, the names and shapes of what it works on, and the checks of a call."""
+"""A finished program: machine code, the names and shapes of its arrays, and the checks made at a call."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
@@ -11,18 +11,18 @@ from .device import Buffer
 
 
 class _Array:
-    """Memory that a program works on. A size is a number, or a name that the call will fill in."""
+    """An array that a program works on. A size is a number, or a name whose value the call gives."""
 
     def __init__(self, name, shape, kind, rows_of):
         self.name, self.shape, self.kind = name, shape, kind
-        self.rows_of = rows_of  # if set, it holds row numbers of arrays of that size
+        self.rows_of = rows_of  # if set, the array holds row numbers of arrays of that size
 
     def __repr__(self):
         return f"{self.name}[{', '.join(map(str, self.shape))}]"
 
 
 def _text(a):
-    """The whole program, in LLVM's language."""
+    """Return the text of the whole program, in LLVM's language."""
     entry = list(a.slots)
     for n, (name, kind) in enumerate(a.words.items()):
         entry.append(f"  %address.{name} = getelementptr i64, ptr %words, i64 {n}")
@@ -33,7 +33,7 @@ def _text(a):
 
 
 class Program:
-    """Machine code, called with buffers and numbers by name. Raises ValueError for open loops and unknown sizes."""
+    """A compiled program, called with named buffers and numbers. Raises ValueError for open loops or unknown sizes."""
 
     def __init__(self, a):
         if len(a.scopes) != 1:
@@ -48,7 +48,7 @@ class Program:
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
 
     def bind(self, **given):
-        """Check buffers and numbers once. Returns the call, which takes no arguments and can be made many times."""
+        """Check buffers and numbers once. Returns a function without arguments, which can be called many times."""
         memory, words = checked(self, given, Buffer)
         block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
         bound = [(name, given[name], given[name].data) for name in memory]
@@ -63,5 +63,5 @@ class Program:
         return launch
 
     def __call__(self, **given):
-        """Check everything and run."""
+        """Check the buffers and numbers, and run the program."""
         self.bind(**given)()

@@ -1,4 +1,4 @@
-"""Time has a floor: how fast this machine computes, reads and calls, all measured."""
+"""Measurements for the roofline: this machine's peak, bandwidth and launch time."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
@@ -16,13 +16,13 @@ from .device import MEASURES
 
 
 def seconds(run, repeats=7):
-    """The median seconds of `run`: on this thread's clock; on Windows, where it is coarse, on the wall clock."""
+    """Return the median seconds of `run` on this thread's clock (on Windows, where it is coarse, the wall clock)."""
     clock = time.perf_counter if sys.platform == "win32" else time.thread_time
     return statistics.median(repeat(run, timer=clock, repeat=repeats, number=1))
 
 
 def _measure_turn(device, sums, turns=200_000):
-    """Seconds for one addition to each of several independent sums, in all lanes of one core, without memory."""
+    """Measure the seconds for one multiply-add on each of `sums` independent sums, in all lanes, without memory."""
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
     totals = [a.sum() for _ in range(sums)]
@@ -35,13 +35,13 @@ def _measure_turn(device, sums, turns=200_000):
 
 
 def _measure_bandwidth(device, nbytes=2**28):
-    """Bytes per second that one core reads, from far more memory than its caches hold."""
+    """Measure the bytes per second that one core reads from memory, not from caches."""
     x = device.put(np.ones(nbytes // 4, "f4"))
     return nbytes / seconds(x.data.max)  # NumPy's `max` reads each number once, in lanes
 
 
 def _measure_launch(device, calls=1000):
-    """Seconds that one call of a bound program takes when there is nothing to do."""
+    """Measure the seconds that one call of a bound, almost empty program takes."""
     a = Assembler("nothing", "f4")
     a.store(0.0, a.array("out", 1), 0)
     call = a.assemble().bind(out=device.alloc((1,), "f4"))

@@ -1,4 +1,4 @@
-"""The two tasks in machine code: one program, one call, any number of steps."""
+"""The two tasks in machine code. One call of a program runs any number of steps."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
@@ -19,7 +19,7 @@ from .values import select
 
 @functools.cache
 def line_program(dtype, shapes, lanes=None):
-    """The program that trains w[features, 1] and b[1, 1]: any rows, any batch, any number of steps."""
+    """Return the program that trains w[features, 1] and b[1, 1], for any numbers of rows, steps and rows per batch."""
     a, features = Assembler("line", dtype, lanes), shapes[0][0]
     x, y = a.array("x", "rows", features), a.array("y", "rows", 1)
     w, b = a.array("w", features, 1), a.array("b", 1, 1)  # model
@@ -47,18 +47,18 @@ def line_program(dtype, shapes, lanes=None):
 
 
 def _dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
+    """Pass one row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
     return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
 
 
 def _each(array, make):
-    """make(array, k, j) for each number of an array of weights: a list of rows."""
+    """Return make(array, k, j) for each number of an array of weights, in rows."""
     return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
 
 
 @functools.cache
 def _predict_program(forward, names, dtype, shapes):
-    """A program that predicts: what `forward` gives last, for each row."""
+    """Return a program that stores the last result of `forward` for each row."""
     a = Assembler("predict", dtype)
     x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
     weights = [_each(a.array(name, *shape), a.load) for name, shape in zip(names, shapes)]
@@ -69,15 +69,15 @@ def _predict_program(forward, names, dtype, shapes):
 
 
 class Fit(NamedTuple):
-    """What training gives back."""
+    """The result of training."""
 
     losses: np.ndarray  # [steps], each taken before its update
-    weights: list  # like the argument
+    weights: list  # shaped like the argument
     predict: Callable  # x[m, features] -> [m, 1]
 
 
 def _fit(program, forward, names, x, y, weights, batches, learning_rate):
-    """The Fit of one call of a program. `names`: its arrays of weights. `forward`: one row, to predict."""
+    """Train with one call of a program. `names` are its arrays of weights; `forward` predicts one row."""
     cpu, dtype, shapes = pool()["cpu:0"], x.dtype, tuple(w.shape for w in weights)
     held = {name: cpu.put(w) for name, w in zip(names, weights)}
     losses = cpu.alloc((len(batches),), dtype)
@@ -94,18 +94,18 @@ def _fit(program, forward, names, x, y, weights, batches, learning_rate):
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     return _fit(line_program, _dense, ("w", "b"), x, y, weights, batches, learning_rate)
 
 
 def _relu(z):
-    """z, or 0.0 where z <= 0. A NaN stays a NaN, because that comparison is false for it."""
+    """Return z, or 0.0 if z <= 0. A NaN stays a NaN, because the comparison is false for it."""
     return select(z <= 0.0, 0.0, z)
 
 
 def _forward(row, w1, b1, w2, b2, w3, b3):
-    """One row through the net: the hidden layers' outputs and the probability."""
+    """Return the hidden layers' outputs and the probability for one row."""
     h1 = [_relu(z) for z in _dense(row, w1, b1)]
     h2 = [_relu(z) for z in _dense(h1, w2, b2)]
     (z,) = _dense(h2, w3, b3)
@@ -118,12 +118,12 @@ def through_relu(d, h, w):
 
 
 def _clipped(p):
-    """A probability at least 1e-7 away from 0 and 1, where a logarithm would be infinite."""
+    """Clip a probability to [1e-7, 1 - 1e-7]: at 0 and 1, a logarithm would be infinite."""
     return select(p < 1e-7, 1e-7, select(p > 1.0 - 1e-7, 1.0 - 1e-7, p))
 
 
 def _slope_at_z(target, p, c, g):
-    """The slope of one row's loss at z, the last layer's output before the sigmoid."""
+    """Return the slope of a row's loss at z, the last layer's output before the sigmoid."""
     dc = g * target / c - g * (1.0 - target) / (1.0 - c)
     dp = select(p > 1e-7, select(p < 1.0 - 1e-7, dc, 0.0), 0.0)
     return dp * p * (1.0 - p)
@@ -137,12 +137,12 @@ def _add_slopes(dw, db, inputs, d):
             dw[k][j] += value * dj
 
 
-_NET = "w1", "b1", "w2", "b2", "w3", "b3"  # its arrays of weights
+_NET = "w1", "b1", "w2", "b2", "w3", "b3"  # the net's arrays of weights
 
 
 @functools.cache
 def net_program(dtype, shapes, lanes=None):
-    """The program that trains the net's six arrays of weights: any rows, any batch, any number of steps."""
+    """Return the program that trains the net's six arrays, for any numbers of rows, steps and rows per batch."""
     a = Assembler("net", dtype, lanes)
     x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
     arrays = [a.array(name, *shape) for name, shape in zip(_NET, shapes)]  # model
@@ -176,6 +176,6 @@ def net_program(dtype, shapes, lanes=None):
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
+    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     return _fit(net_program, _forward, _NET, x, y, weights, batches, learning_rate)

@@ -15,19 +15,19 @@ def subtract(x, y):
 
 
 def arithmetic(instruction, x, y):
-    """Write one instruction, fadd, fsub, fmul or fdiv. One of the two may be a Python number."""
+    """Write an instruction: fadd, fsub, fmul or fdiv. One of x and y may be a Python number."""
     a = _program(x, y)
     return Value(a, a.write(f"{instruction} {a.flags}{a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
 def _comparison(how, x, y):
-    """Write one comparison, by LLVM's name. With a NaN it is false, except for !=, as in Python."""
+    """Write a comparison, named as in LLVM. As in Python, a NaN makes it false, except for !=."""
     a = _program(x, y)
     return _Condition(a, a.write(f"fcmp {how} {a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
 def _operator(write, how):
-    """Two methods that write one instruction: with this value as the first operand, and as the second."""
+    """Return two methods that write an instruction: with this value as its first operand, and as its second."""
 
     def first(self, other):
         return write(how, self, other)
@@ -76,11 +76,11 @@ class Value:
 
 
 class _Condition(Value):
-    """Yes or no in a register: the result of a comparison, for `select`."""
+    """The result of a comparison, true or false, in a register. It is used by `select`."""
 
 
 class Index(Value):
-    """A whole number in [0, extent). `each` is for lanes: see `Assembler`."""
+    """A whole number in [0, extent). With lanes, the register `each` holds one per lane."""
 
     def __init__(self, a, register, extent, each=None):
         super().__init__(a, register)
@@ -88,19 +88,19 @@ class Index(Value):
 
 
 def _program(*operands):
-    """The program that these operands belong to."""
+    """Return the program to which these operands belong."""
     return next(x.a for x in operands if isinstance(x, Value))
 
 
 def _live(a, thing):
-    """The thing itself. Raises ValueError unless it belongs to this program and to a loop that is still open."""
+    """Return the thing. Raises ValueError unless it belongs to this program and to a loop that is still open."""
     if thing.scope not in a.scopes:
         raise ValueError(f"{a.name}: {thing!r} is not of this program or its loop has ended; a sum carries numbers out")
     return thing
 
 
 def _operand(a, x):
-    """The register of a value, or a Python number as a constant."""
+    """Return the register of a value, or a Python number as an LLVM constant."""
     if isinstance(x, numbers.Real):  # LLVM's notation: the bits of a float64
         return a.constant(a.real, f"0x{np.float64(a.dtype.type(float(x))).view(np.uint64):016X}")
     if not isinstance(x, Value) or isinstance(x, (Index, _Condition)):
@@ -109,7 +109,7 @@ def _operand(a, x):
 
 
 def select(condition, x, y):
-    """x where the condition holds, else y. On Python's numbers it chooses at once."""
+    """Return x if the condition holds, else y. On Python numbers, it chooses at once."""
     if not isinstance(condition, _Condition):
         return x if condition else y
     a = _live(condition.a, condition).a
@@ -118,14 +118,14 @@ def select(condition, x, y):
 
 
 def _masked(a, new, old):
-    """The register of `new` in the lanes that count, of `old` in the others. Outside of lanes the first one counts."""
+    """Return a register: `new` in the active lanes, else `old`. Outside of lanes, only the first lane is active."""
     if a.lanes == 1:
         return new.register
     return a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new.register}, {a.kind} {old.register}")
 
 
 class _Sum:
-    """A running sum in memory. With lanes, each lane has a part of it, and `total()` adds the parts."""
+    """A running sum in memory. With lanes, each lane holds a partial sum; `total()` adds them."""
 
     def __init__(self, a):
         self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
@@ -136,20 +136,20 @@ class _Sum:
         return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
 
     def value(self):
-        """What has been added up so far, in each lane. Raises ValueError outside of a loop with lanes: use total()."""
+        """Return the sum so far, in each lane. With lanes, raises ValueError outside of their loop: use total()."""
         if self.a.lanes > 1 and not self.a.mask:
             raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
         return self.parts()
 
     def __iadd__(self, term):
-        """Write instructions that add a term to the sum, in the lanes that count. Gives back the sum itself."""
+        """Write instructions that add a term to the sum, in the active lanes. Returns the sum itself."""
         old = self.parts()
         new = _masked(self.a, old + term, old)
         self.a.emit(f"store {self.a.kind} {new}, ptr {self.slot}")
         return self
 
     def total(self):
-        """The sum. In float32 the lanes are added in any order."""
+        """Return the sum of all lanes. In float32, the lanes may be added in any order."""
         a, each = self.a, self.parts()
         if a.lanes == 1:
             return each

@@ -12,7 +12,7 @@ from levels.support.checks import known
 
 
 class History:
-    """What happened during `fit`: the `losses` of all steps, and `history`, {name: [one number per epoch]}."""
+    """The record of a training: the `losses` of all steps, and `history`, {name: [one number per epoch]}."""
 
     def __init__(self):
         self.passes, self.epochs = [], []  # for each pass an array of losses; for each epoch {name: number}
@@ -54,7 +54,7 @@ def ended(model, epoch, logs):
 
 
 class Callback:
-    """Methods that `fit` calls; self.model.stop_training = True ends the training. logs: {"loss": …}"""
+    """Methods that `fit` calls. Set self.model.stop_training = True to end it. logs: {"loss": …}"""
 
     model = None
     on_train_batch_end = None  # a method (self, step, logs): only the package levels_more calls it
@@ -66,7 +66,7 @@ class Callback:
 
 
 class Training(Made):
-    """What `compile` chose, and how to go through data with it. Raises NotImplementedError for metrics."""
+    """The optimizer and loss that `compile` chose, and a pass over data. Raises NotImplementedError for metrics."""
 
     def __init__(self, optimizer, loss, metrics=()):
         optimizer = known("optimizer", OPTIMIZERS, optimizer)
@@ -77,11 +77,11 @@ class Training(Made):
             raise NotImplementedError("compile: metrics are for the models of levels_more.high_level")
 
     def loss(self, model, y, predicted):
-        """The loss of a batch."""
+        """Return the loss of a batch."""
         return self.losses[0](y, predicted)
 
     def one_pass(self, step, data, history=None):
-        """Go through the data with a `function`; a history keeps the losses. Gives {"loss": the mean over all rows}."""
+        """Run a `function` over all batches; a history keeps the losses. Return {"loss": the mean over all rows}."""
         arrays, batches = data.rows()
         losses = step.over(*arrays, batches).numpy()
         if history is not None:
@@ -90,7 +90,7 @@ class Training(Made):
 
 
 def run_training(model, data, epochs, callbacks=(), verbose=0):
-    """Train on a Dataset of batches -> a History. `model.history` keeps it, even after an error. verbose=1 prints epochs."""
+    """Train on a Dataset of batches. Return a History (in `model.history` after errors). verbose=1 prints epochs."""
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)  # traced once

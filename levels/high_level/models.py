@@ -15,28 +15,28 @@ from .loops import Training, run_training
 
 
 def dtype_for(model, x):
-    """The dtype of the model's variables and layers. If they have none, that of x if x holds floats, else float32."""
+    """Return the dtype of the model's variables and layers; without any, that of x if it is float, else float32."""
     found = [getattr(part, "dtype", None) for part in (*model.named((Variable, Layer)).values(), x)]
     return next((dtype for dtype in found if dtype in ("float32", "float64")), np.dtype("float32"))
 
 
 def prepared(model, x, y):
-    """(x, y) as tensors of the model's dtype; y [rows] becomes [rows, 1] if the model gives that. Raises ValueError."""
+    """Convert x, y to the model's dtype. y[rows] becomes [rows, 1] if the model gives that. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
-    x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # refuses unequal lengths
+    x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # raises for unequal lengths
     check_finite("x", x.numpy())
     check_finite("y", y.numpy())
     given = model(x.numpy()[:32])
     if (*y.shape, 1) == (*y.shape[:1], *given.shape[1:]):
         y = constant(y.numpy()[:, None])
-    if isinstance(loss, Loss):  # look at all targets, and at the model's output for the first rows
+    if isinstance(loss, Loss):  # check all targets, and the model's output for the first rows
         loss.check(y, y)
         loss.check(constant(y.numpy()[:32]), given)
     return x, y
 
 
 def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
-    """Arrays x, y, or (x, y), or a Dataset, as a Dataset of batches for this model. Raises TypeError, ValueError."""
+    """Make a Dataset of batches for this model from arrays x, y, (x, y) or a Dataset. Raises TypeError, ValueError."""
     if isinstance(x, Dataset):
         data = copy.copy(x)
         data.arrays = prepared(model, *x.arrays) if isinstance(x.arrays, tuple) else x.arrays
@@ -59,7 +59,7 @@ class _Whole(Layer):
             part.check_model(self)
 
     def run(self, x, training=None):
-        """What `call` gives. Before the first training the layers are checked."""
+        """Return the result of `call`. Before the first training, check the layers."""
         if training and not self.looked:
             self.check_parts()
             self.looked = True
@@ -80,7 +80,7 @@ class Trainable(_Whole):
 
     @property
     def training(self):
-        """What `compile` chose. Raises RuntimeError before `compile`."""
+        """The `Training` that `compile` made. Raises RuntimeError before `compile`."""
         if self.chosen is None:
             raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
         return self.chosen
@@ -88,7 +88,7 @@ class Trainable(_Whole):
     optimizer = property(lambda self: self.training.optimizer)
 
     def train_step(self, x, y):
-        """Forward, loss, backward, update on a batch -> loss. Override it for a step of your own. Raises ValueError."""
+        """Train on a batch, and return the loss. Override it for your own step. Raises ValueError without variables."""
         with GradientTape() as tape:
             loss = self.training.loss(self, y, self(x, training=True))
         variables = self.trainable_variables
@@ -99,26 +99,26 @@ class Trainable(_Whole):
 
 
 class Model(Trainable):
-    """A layer that trains itself: write `call(x)`."""
+    """A layer with its own training loop. Subclasses define `call(x)`."""
 
     def evaluate(self, x, y=None, batch_size=1024):
-        """The mean loss over all rows, a float."""
+        """Return the mean loss over all rows, a float."""
         self.check_parts()
         step = function(lambda x, y: self.training.loss(self, y, self(x)))
         return self.training.one_pass(step, batches_of(self, x, y, batch_size))["loss"]
 
     def predict(self, x):
-        """What the model gives for all rows of x, as a NumPy array."""
+        """Return the model's output for all rows of x, as a NumPy array."""
         return function(lambda rows: self(rows))(constant(x, dtype_for(self, x))).numpy()
 
     def build(self, input_shape, dtype="float32"):
-        """Make all variables: the model is called on a row of this shape [rows, …], without numbers. Raises TypeError."""
+        """Make the variables by tracing a row of this shape, a list or tuple [rows, …]. Raises TypeError for others."""
         if not isinstance(input_shape, (list, tuple)):
             raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
         trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
-        """Train on arrays x, y or a Dataset of batches -> a History. Raises NotImplementedError for batch callbacks."""
+        """Train on arrays or a Dataset of batches. Return a History. Raises NotImplementedError for batch callbacks."""
         if any(callback.on_train_batch_end for callback in callbacks or ()):
             raise NotImplementedError("on_train_batch_end is called only by the models of levels_more.high_level")
         self.check_parts()
@@ -138,7 +138,7 @@ class Sequential(Model):
             self.add(layer)
 
     def add(self, layer):
-        """One more layer at the end. Raises TypeError for what is no layer, and for one that would not work here."""
+        """Append a layer. Raises TypeError if it is not a layer, or would not work in this model."""
         if not isinstance(layer, Layer):
             raise TypeError(f"Sequential: {layer!r:.60} is no layer of this level")
         layer.check_model(self)

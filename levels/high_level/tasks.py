@@ -1,4 +1,4 @@
-"""The two tasks as models: compile, fit."""
+"""The two tasks as models, trained with `compile` and `fit`."""
 
 # Built from 05_high_level.ipynb: edit there, then run its last cell.
 
@@ -23,7 +23,7 @@ def _train(model, x, y, weights, batches):
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     model = Sequential([Dense(1)])  # model
     model.compile(SGD(learning_rate), "mse")
@@ -32,7 +32,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit` and `check_task` for the shapes."""
+    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])  # model
     model.compile(SGD(learning_rate), "binary_crossentropy")

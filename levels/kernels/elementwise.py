@@ -1,4 +1,4 @@
-"""Elementwise ops: one scalar function each, and the loop that Python writes around it."""
+"""Elementwise ops: a scalar function for each, and the loop that is generated around it."""
 
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
@@ -15,7 +15,7 @@ from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtyp
 
 
 def places_of(shape, shapes):
-    """The places of the result and of each input, as texts. A single letter counts along an array seen as one row."""
+    """Return the places in the result and in each input, as texts. A single letter indexes an array seen as one row."""
     letters = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))]  # one for each axis
     if all(own == shape or math.prod(own) == 1 for own in shapes):
         return ["i", *("i" if own == shape else "0" for own in shapes)]
@@ -28,7 +28,7 @@ def places_of(shape, shapes):
 
 
 def nest(places, line):
-    """The lines of the loops around `line`; `places` says where the arrays `out`, `x0`, … are read or written."""
+    """Return `line` inside its loops, as lines. `places` says where the arrays `out`, `x0`, … are read or written."""
     rows = [f"{array} = {array}.flat" for array, place in places.items() if "," not in place]
     loops = [f"for {i} in range(len(out{'[0]' * depth})):" for depth, i in enumerate(places["out"].split(", "))]
     return rows + ["    " * depth + text for depth, text in enumerate([*loops, line])]
@@ -38,7 +38,7 @@ KINDS["cpu"].nest = nest
 
 
 def loop_source(name, places, numbers=(), around=nest):
-    """The text of a loop that calls the scalar function `name` once for each number of the result."""
+    """Return the source of a loop that calls the scalar function `name` for each number of the result."""
     places = dict(zip(["out", *(f"x{k}" for k in range(len(places) - 1))], places))
     out, *inputs = (f"{array}[{place}]" for array, place in places.items())
     call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
@@ -47,18 +47,18 @@ def loop_source(name, places, numbers=(), around=nest):
 
 
 def element_loop(function, x, places, numbers=()):
-    """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
+    """Return the Python loop around a scalar function, for arrays like `x`. See `loop_source`."""
     backend = KINDS[x.device.kind]
     scope = {"__name__": "__main__", "scalar": function, "number": x.dtype.type, **backend.names}
     exec(loop_source("scalar", places, numbers, backend.nest), scope)
     return scope["loop"]
 
 
-ELEMENTWISE = {}  # op -> (the kinds of dtypes it takes, the dtype it gives, how many masks, an example of each number)
+ELEMENTWISE = {}  # op -> (kinds of input dtypes, dtype of the result, number of masks, an example of each number)
 
 
 def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
-    """out[…] = function(x[…], y[…], …), broadcast to the common shape (or to a larger `shape`)."""
+    """Plan out[…] = function(x[…], y[…], …), broadcast to the common shape (or a larger `shape`)."""
     names, shapes = list(inspect.signature(function).parameters), [x.shape for x in inputs]
     rest = names[len(inputs) :]
     if len(names) != len(inputs) + len(numbers) or {*rest} != {*numbers} or (shape and numbers):
@@ -69,21 +69,21 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
         same_dtype(op, mask, kinds="b")
     try:
         common = np.broadcast_shapes(shape or (), *shapes)
-    except (ValueError, RuntimeError):  # the second for more axes than NumPy has
+    except (ValueError, RuntimeError):  # RuntimeError: more axes than NumPy has
         raise ValueError(f"{op}: shapes {' and '.join(map(reprlib.repr, shapes))} do not broadcast") from None
     if common != (shape or common) or op in UPDATES and shapes[0] != common:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
     places, views = places_of(common, shapes), None
-    if not KINDS[last.device.kind].ravels:  # then an array that is seen as one row has to be one
+    if not KINDS[last.device.kind].ravels:  # then an array seen as one row is reshaped to one
         views = [s if "," in place else (math.prod(s),) for s, place in zip([common, *shapes], places)]
     loop = lowered(element_loop(function, last, places, rest), last)
     return make(op, common, gives or dtype, inputs, loop, views, rest)
 
 
 def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
-    """Decorate a scalar function: it becomes the op of that name, for dtypes of the kinds f float, i integer, b bool.
+    """Return a decorator that makes a scalar function the op `op`. `takes`: dtype kinds (f float, i integer, b bool).
 
-    With `updates` the result overwrites the first input. The result has the inputs' dtype, or `gives`. The first
+    With `updates`, the result overwrites the first input. The result has the inputs' dtype, or `gives`. The first
     `masks` inputs are arrays of bools. `numbers` are the op's attributes, with an example of each.
     """
 

@@ -1,4 +1,4 @@
-"""Reductions: many numbers become one, along an axis."""
+"""Reductions: ops that combine many numbers into one, along axes. Also reshape."""
 
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
@@ -14,7 +14,7 @@ from .registry import KINDS, PLANNERS, kernel, kernel_of, lowered, make, same_dt
 
 
 def reduce_rows(combine, start):
-    """The loop out[i] = combine(… combine(start, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
+    """Return the loop out[i] = combine(… combine(start, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
 
     def loop(out, x):
         for i in range(x.shape[0]):
@@ -27,7 +27,7 @@ def reduce_rows(combine, start):
 
 
 def reduce_columns(combine, start):
-    """The loop out[i, j] = combine(… combine(start, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
+    """Return the loop out[i, j] = combine(… combine(start, x[i, 0, j]) …, x[i, last, j]), with j innermost."""
 
     def loop(out, x):
         out[:] = start
@@ -40,11 +40,11 @@ def reduce_columns(combine, start):
 
 
 KINDS["cpu"].loops = reduce_rows, reduce_columns
-QUICKER = {}  # a loop -> another one that gives the same bits, sooner
+QUICKER = {}  # a loop -> a faster one that gives the same bits
 
 
 def reduced(op, shape, axis):
-    """(the axes, sorted; the sizes before, within and after them). Raises ValueError unless they are neighbours."""
+    """Return the sorted axes; the sizes before, within and after them. Raises ValueError unless they are adjacent."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
         raise ValueError(f"{op}: axis {reprlib.repr(axis)} is not an axis of shape {shape}")
@@ -56,12 +56,12 @@ def reduced(op, shape, axis):
 
 
 def _plan_reduce(op, function, x, axis=None, keepdims=False):
-    """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
+    """Plan a reduction over one axis, a tuple of adjacent axes, or all axes (axis=None)."""
     axes, (before, within, after) = reduced(op, x.shape, axis)
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
     keep = flag(f"{op}: keepdims", keepdims)
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
-    if dtype.kind == "i":  # which has no infinity to start at
+    if dtype.kind == "i":  # integers have no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
     along_rows, down_columns = (QUICKER.get(loop, loop) for loop in KINDS[x.device.kind].loops)
     reduction, columns = (along_rows, ()) if after == 1 else (down_columns, (after,))
@@ -79,7 +79,7 @@ REDUCTIONS = {"reduce_sum": 0.0}  # op -> the number that its loops start at
 
 
 def _plan_mean(op, function, x, axis=None, keepdims=False):
-    """The sum over these axes, divided by how many numbers it is made of."""
+    """Plan a mean: the sum over these axes, divided by the number of its terms."""
     same_dtype(op, x)
     total = _plan_reduce("reduce_sum", kernel_of("reduce_sum", x.device.kind), x, axis, keepdims)
     count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
@@ -93,7 +93,7 @@ def _plan_mean(op, function, x, axis=None, keepdims=False):
 
 
 def plan_reshape(op, function, x, shape=()):
-    """The same numbers in the same order, in another shape. Raises ValueError for a shape of more or fewer numbers."""
+    """Plan a copy in another shape, in the same order. Raises ValueError for a shape of more or fewer numbers."""
     row = (math.prod(x.shape),)
     if not isinstance(shape, tuple) or (math.prod(shape),) != row or min(shape, default=0) < 0:
         raise ValueError(f"{op}: {x.shape} does not fit into {shape!r}: {row[0]} numbers")

@@ -1,4 +1,4 @@
-"""An op is a name; a kernel is one kind of device's program for it; one table joins them."""
+"""Tables of ops: the kernel of each op on each kind of device, and the plans of launches."""
 
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
@@ -17,13 +17,13 @@ from levels.support.locks import MAKING
 
 
 class _Kernels(dict):
-    """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and where it runs."""
+    """A table (op, kind of device) -> the function to compile. Its repr lists each op with its kinds of device."""
 
-    version = 0  # grows with each replaced kernel: programs that were compiled from the old one are out of date
+    version = 0  # counts replaced kernels: programs that were compiled from a replaced one are out of date
     first = {}  # (op, kind) -> the function that was entered first
 
     def is_first(self, op, kind):
-        """Whether an op still has the kernel that was entered first. (A mean also runs the kernel of the sum.)"""
+        """Return whether an op still has its first kernel. (A mean also runs the kernel of the sum.)"""
         return all(self[each, kind] is self.first[each, kind] for each in (op, op.replace("mean", "sum")))
 
     def __repr__(self):
@@ -33,14 +33,14 @@ class _Kernels(dict):
 
 @dataclass
 class Backend:
-    """What one kind of device does in its own way."""
+    """The functions and settings that depend on the kind of device."""
 
     compiler: Callable  # (function, dtype) -> the program for arrays of that dtype
     nest: Callable = None  # (places, line) -> the lines of the loops around that line
     ravels: bool = True  # whether a kernel can see any array as one row
-    loops: tuple = ()  # how it sums: along rows, down columns
-    moves: Callable = None  # how `levels_more` takes numbers from place to place
-    names: dict = field(default_factory=dict)  # what the loops may name, such as a GPU's `cuda`
+    loops: tuple = ()  # makers of its reduction loops: along rows, down columns
+    moves: Callable = None  # how `levels_more` copies from view to view
+    names: dict = field(default_factory=dict)  # names that the loops may use, such as a GPU's `cuda`
 
 
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
@@ -48,7 +48,7 @@ KINDS = {"cpu": Backend(compile_cpu)}  # kind of device -> its Backend
 
 
 def kernel_of(op, kind):
-    """The kernel of an op on that kind of device. Raises LookupError if there is none."""
+    """Return an op's kernel on this kind of device. Raises LookupError if there is none."""
     if (str(op), str(kind)) in KERNELS:
         return KERNELS[op, kind]
     if kinds := [k for o, k in [*KERNELS] if o == str(op)]:
@@ -59,14 +59,14 @@ def kernel_of(op, kind):
 
 
 class Plan:
-    """What a launch with these shapes and dtypes will do. lower() makes its program: run(out, *inputs, *numbers)."""
+    """The plan of a launch for given shapes and dtypes. lower() makes its program: run(out, *inputs, *numbers)."""
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
         self.compiled, self.launches = None, 0
 
     def made(self):
-        """The program, compiled on first use: by one thread, while the others wait."""
+        """Return the program, compiled on first use by one thread, while others wait."""
         with MAKING:
             self.compiled = self.compiled or self.lower()
         return self.compiled
@@ -76,7 +76,7 @@ class Plan:
         (self.compiled or self.made())(out, *arguments)
 
     def start(self, out, reads, attrs):
-        """Run on these buffers, and count it. Returns `out`. Raises ValueError where the result does not fit there."""
+        """Run on these buffers, count it, and return `out`. Raises ValueError if `out` does not fit or is an input."""
         inputs = reads[1:] if self.op in UPDATES else reads
         if getattr(out, "spec", None) is not self.spec or id(out) in map(id, inputs):
             raise ValueError(f"{self.op}: needs a live buffer {self.spec}, and may overwrite no input; got {out!r}")
@@ -85,7 +85,7 @@ class Plan:
         return out
 
     def result(self, kind, reads, attrs):
-        """The same, into a new buffer of that kind."""
+        """Do the same with a new buffer, kind(spec), for the result."""
         return self.start(kind(self.spec), reads, attrs)
 
 
@@ -94,12 +94,12 @@ PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
 def lowered(function, x, *how):
-    """What will compile this function for arrays like `x`, a buffer or its Spec, when it is called."""
+    """Return a compiler: when called, it compiles this function for arrays like `x`, a buffer or a Spec."""
     return functools.partial(KINDS[x.device.kind].compiler, function, x.dtype, *how)
 
 
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
-    """The Plan that runs the loop of lower() on the result and the inputs, each seen in one of the shapes `views`."""
+    """Return a Plan that runs the loop of lower() on the result and the inputs, reshaped to the shapes in `views`."""
     specs = [inputs[0].device.spec(shape, dtype), *(x.spec for x in inputs)]
     shapes, seen = [spec.shape for spec in specs], specs[0].device.reshape
     views = views or shapes
@@ -112,11 +112,11 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
 
 
-PLAN_FINISHERS = []  # finish(plan, op, function, specs, attrs) -> this plan, or another one that gives the same
+PLAN_FINISHERS = []  # finish(plan, op, function, specs, attrs) -> this plan, or an equivalent one
 
 
 def plan(op, inputs, attrs):
-    """Make the Plan for this op on these buffers. Raises TypeError for freed ones, ValueError for two devices."""
+    """Make the Plan for this op on these buffers. Raises TypeError if one is freed, ValueError for several devices."""
     if any(x.spec is not x.device.spec(x.shape, x.dtype) for x in inputs):  # freed
         raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
     devices = sorted({x.device.name for x in inputs})
@@ -132,11 +132,11 @@ def plan(op, inputs, attrs):
 
 
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
-_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
+_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all values
 
 
 def _key_of(op, reads, attrs):
-    """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
+    """Return the key of the plan for this op on these buffers. Raises TypeError if they cannot form a key."""
     try:
         key = [op]
         for x in reads:
@@ -151,13 +151,13 @@ def _key_of(op, reads, attrs):
 
 
 def kernel(op, *kinds, planner=None):
-    """Decorate a function: it becomes the kernel of `op` on these kinds of device, compiled when first needed."""
+    """Return a decorator: its function becomes the kernel of `op` on these kinds of device, compiled on first use."""
 
     def enter(function):
         if not (isinstance(op, str) and callable(function) and all(str(kind) in KINDS for kind in kinds)):
             raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
-        plain = getattr(function, "py_func", function)  # out of numba's `njit`
-        for kind in kinds or KINDS:  # for all kinds, where none is named
+        plain = getattr(function, "py_func", function)  # the function inside numba's `njit`
+        for kind in kinds or KINDS:  # all kinds, if none is named
             KERNELS.version += KERNELS.get((op, kind), plain) is not plain
             KERNELS.first.setdefault((op, kind), plain)
             KERNELS[op, kind] = plain
@@ -170,7 +170,7 @@ def kernel(op, *kinds, planner=None):
 
 
 def counted(run):
-    """How many launches `run()` makes, and how many bytes they read and write."""
+    """Return how many launches `run()` makes, and how many bytes they read and write."""
     for p in PLANS.values():
         p.launches = 0
     run()
@@ -184,9 +184,9 @@ def planned(op, reads, attrs):
 
 
 def launch(op, out, *inputs, **attrs):
-    """Run the kernel of `op`; its result is in the buffer `out` (None: a new one). An op of UPDATES also reads `out`.
+    """Run the kernel of `op` and return its result, in `out` (None: a new buffer). An op of UPDATES also reads `out`.
 
-    Raises LookupError for an unknown op, TypeError for wrong dtypes and attributes, ValueError for shapes or `out`.
+    Raises LookupError for an unknown op, TypeError for wrong dtypes or attributes, ValueError for shapes or `out`.
     """
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
@@ -194,7 +194,7 @@ def launch(op, out, *inputs, **attrs):
 
 
 def same_dtype(op, *inputs, kinds="f"):
-    """The dtype of all inputs. Raises TypeError where two differ, or for other kinds: f float, i integer, b bool."""
+    """Return the common dtype. Raises TypeError if two differ, or for kinds not listed: f float, i integer, b bool."""
     dtype = inputs[0].dtype
     if any(x.dtype != dtype for x in inputs):
         given = " and ".join(f"{x.dtype}{list(x.shape)}" for x in inputs)
@@ -204,12 +204,12 @@ def same_dtype(op, *inputs, kinds="f"):
     return dtype
 
 
-KERNEL_TRIALS = []  # trial(op, kind, function, before): raises ValueError where a kernel differs from the one before
+KERNEL_TRIALS = []  # trial(op, kind, function, before): raises ValueError if a kernel differs from the one before
 
 
 @contextmanager
 def use(op, kind, function):
-    """In a `with` block: `function` is the kernel of `op` on that kind of device. Raises LookupError if it had none."""
+    """In a `with` block, make `function` the kernel of `op` on a kind of device. Raises LookupError if it had none."""
     before, compiler = kernel_of(op, kind), KINDS[kind].compiler
     try:
         for trial in KERNEL_TRIALS:

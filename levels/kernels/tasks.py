@@ -1,4 +1,4 @@
-"""The two tasks as launches: every op on a whole batch, gradients by hand."""
+"""The two tasks as launches. Each op takes a whole batch; gradients are written by hand."""
 
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
@@ -12,12 +12,12 @@ from .registry import launch
 
 
 def linear_forward(x, w, b):
-    """The prediction[n, 1] = x[n, k] @ w[k, 1] + b[1, 1]."""
+    """Return x[n, k] @ w[k, units] + b[1, units], the outputs of a layer: [n, units]."""
     return launch("add", None, launch("matmul", None, x, w), b)
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     place, dtype = PLACE.device, x.dtype
     w, b = map(place.put, weights)  # model
@@ -49,7 +49,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 def dnn_forward(x, weights):
-    """The outputs of the two hidden layers and the probability: [n, 4], [n, 8], [n, 1]."""
+    """Return both hidden layers' outputs and the probability: [n, 4], [n, 8], [n, 1]."""
     w1, b1, w2, b2, w3, b3 = weights
     h1 = launch("relu", None, linear_forward(x, w1, b1))
     h2 = launch("relu", None, linear_forward(h1, w2, b2))
@@ -57,7 +57,7 @@ def dnn_forward(x, weights):
 
 
 def dnn_backward(dz, inputs, weights):
-    """The gradients [dw1, db1, dw2, db2, dw3, db3], from `dz`, the slope at the last layer's z[n, 1]."""
+    """Return the gradients [dw1, db1, dw2, db2, dw3, db3], given `dz`, the slope at the last layer's z[n, 1]."""
     gradients = []
     for k in (2, 1, 0):
         dw = launch("matmul", None, inputs[k], dz, transpose_x=True)
@@ -69,7 +69,7 @@ def dnn_backward(dz, inputs, weights):
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit` and `check_task` for the shapes."""
+    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     place, dtype = PLACE.device, x.dtype
     weights = [place.put(w) for w in weights]  # model

@@ -1,4 +1,4 @@
-"""Kernels on whole arrays: rows picked by number, and the matrix product."""
+"""Kernels on whole arrays: gather, which picks rows by number, and the matrix product."""
 
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
@@ -22,13 +22,13 @@ def gather(out, x, rows):
 
 
 def _plan_gather(op, function, x, rows):
-    """out[i, …] = x[rows[i], …]"""
+    """Plan out[i, …] = x[rows[i], …]."""
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array")
     count, width = math.prod(rows.shape), math.prod(x.shape[1:])
     views = [(count, width), (x.shape[0], width), (count,)]
     made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], lowered(function, x), views)
-    made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
+    made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # only these rows of x are read
     return made
 
 
@@ -46,7 +46,7 @@ def matmul_ikj(out, x, w):
 
 
 def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
-    """out[m, n] = x[m, k] @ w[k, n]; either may be given transposed, and is then read so, not copied."""
+    """Plan out[m, n] = x[m, k] @ w[k, n]. A transposed input is read in place, without a copy."""
     dtype = same_dtype(op, x, w, kinds="fi")
     if len(x.shape) != 2 or len(w.shape) != 2:
         raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")

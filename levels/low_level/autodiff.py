@@ -1,4 +1,4 @@
-"""The tape lists what passed the door. Read backwards, it gives the gradient."""
+"""The tape records each op at the door. Read backwards, it gives the gradient."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
@@ -10,7 +10,7 @@ from .tensors import DOOR, Run, Variable, _as_tensors, apply, as_tensor
 
 
 class _Tape(Run):
-    """The interpreter in a `with` block: it passes on whatever comes, and writes each op down."""
+    """The interpreter in a `with` block: it passes each op on to the one below, and records it."""
 
     def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
@@ -27,7 +27,7 @@ class _Tape(Run):
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
-        if self.records is not None:  # None: it was read
+        if self.records is not None:  # None: it does not record
             self.records.append((op, inputs, attrs, y))
         return y
 
@@ -69,8 +69,8 @@ def unbroadcast(dx, shape):
 
 
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
-    """The reverse of reducing x to y: every number of x gets the dy of its sum, divided by a count."""
-    if axis is not None and not keepdims:  # the axes that went come back, as 1
+    """Return the gradient of x, which was reduced to y: each number gets the dy of its sum, divided by a count."""
+    if axis is not None and not keepdims:  # restore the reduced axes, with size 1
         axes, _ = reduced("spread", x.spec.shape, axis)
         dy = apply("reshape", dy, shape=tuple(1 if k in axes else size for k, size in enumerate(x.spec.shape)))
     return apply("spread", dy, x, count=count)
@@ -98,7 +98,7 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 
 def made_from(sources, records):
-    """These tensors, and all that were made from them."""
+    """Return the set of these tensors and all that were made from them."""
     made = set(sources)
     for _, inputs, _, y in records:
         if not made.isdisjoint(inputs):
@@ -107,7 +107,7 @@ def made_from(sources, records):
 
 
 def _gradients_of(sources, gradients):
-    """The gradients of the sources. Raises ValueError for one that has none."""
+    """Return the gradients of the sources. Raises ValueError if one has none."""
     for k, source in enumerate(sources):
         if source not in gradients:
             raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
@@ -115,7 +115,7 @@ def _gradients_of(sources, gradients):
 
 
 def walk_back(records, target, sources):
-    """The gradients, from the last record to the first. LookupError for no rule, ValueError for unused sources."""
+    """Return the gradients, walking backwards. Raises LookupError for a missing rule, ValueError for unused sources."""
     needed, one = made_from(sources, records), as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
@@ -130,11 +130,11 @@ def walk_back(records, target, sources):
     return _gradients_of(sources, gradients)
 
 
-WALKS = []  # walk(records, target, sources): the same gradients, sooner; None where it knows no way
+WALKS = []  # walk(records, target, sources): the same gradients, sooner, or None if it cannot
 
 
 def quickest_walk(records, target, sources):
-    """The gradients by the first of WALKS that knows a way, or by `walk_back`. Raises what `walk_back` raises."""
+    """Return the gradients from the first of WALKS that finds them, or from `walk_back`. Raises what that raises."""
     for walk in WALKS:
         found = walk(records, target, sources)
         if found is not None:
@@ -143,13 +143,13 @@ def quickest_walk(records, target, sources):
 
 
 class GradientTape(_Tape):
-    """Records every op while it is open. `gradient` can be called once, or any number of times if it is persistent."""
+    """A tape that records every op while it is open. `gradient` can be called once, or repeatedly with `persistent`."""
 
     def gradient(self, target, sources):
-        """d target / d source for each source of a list, or for one: tensors shaped like the sources.
+        """Return d target / d source, a tensor shaped like the source, or a list of them for a list of sources.
 
-        A target of several numbers stands for their sum. This tape does not record the walk. Raises RuntimeError for a
-        tape that was read, TypeError for what is no float, ValueError for a source that was not used, or was assigned.
+        If the target has several numbers, their sum is differentiated. This tape does not record the walk. Raises
+        RuntimeError if it was read, TypeError unless all are floats, ValueError for a source not used, or assigned.
         """
         if self.records is None:
             told = "is being read" if self.persistent else "was read; GradientTape(persistent=True) can be read again"
@@ -163,7 +163,7 @@ class GradientTape(_Tape):
                 raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
             if isinstance(given, Variable) and self.variables.get(given, x) is not x:
                 raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
-        records, self.records = self.records, None  # the walk is not written down
+        records, self.records = self.records, None  # the walk is not recorded
         try:
             return quickest_walk(records, tensors[0], tensors[1:])
         finally:

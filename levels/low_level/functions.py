@@ -22,7 +22,7 @@ from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
 
 class Eager(GradientTape):
-    """A tape on which nothing is written: inside this `with` block a `function` runs undecorated, op by op."""
+    """A tape that records nothing: inside this `with` block a `function` runs undecorated, op by op."""
 
     def __init__(self):
         super().__init__()
@@ -32,13 +32,13 @@ class Eager(GradientTape):
 eager = Eager
 
 
-PASSES = [dce]  # what makes a graph smaller, one after the other
+PASSES = [dce]  # functions that make a graph smaller, in this order
 GUARDS = []  # guard(function, graph) -> a function without arguments: is the program out of date?
-BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank for a graph)
+BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (back end, graph -> its rank); lowest first
 
 
 def _program_of(graph, batch, over):
-    """The program of the best back end that can hold this graph. Where none can, its ops run one by one."""
+    """Return the program of the best back end that can hold this graph. If none can, its ops run one by one."""
     reasons = {}
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
         try:
@@ -49,7 +49,7 @@ def _program_of(graph, batch, over):
 
 
 class _Programs:
-    """The programs of a function, one for each cache key. The first thread that asks makes it; others wait for it."""
+    """The programs of a function, one for each cache key. The first thread that needs one makes it; others wait."""
 
     def __init__(self, python):
         if not callable(python):
@@ -60,7 +60,7 @@ class _Programs:
         self.traces, self.version, self.stale = 0, KERNELS.version, []
 
     def program(self, args, key, over):
-        """The program for arguments like these, and what its trace returned."""
+        """Return the program for arguments like these, and the traced result."""
         if self.version != KERNELS.version or any(map(operator.call, self.stale)):
             self.programs, self.version, self.stale = {}, KERNELS.version, []
         found = self.programs.get((key, over))
@@ -70,7 +70,7 @@ class _Programs:
         return found
 
     def compile(self, args, over):
-        """Trace, make smaller, choose a back end. Returns the program, and what the function returned."""
+        """Trace the function, run the passes, and choose a back end. Return the program and the traced result."""
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
@@ -88,7 +88,7 @@ class _Programs:
         say_once(f"function {self.__name__}: its ops are replayed one by one, which is slower. {program.why}")
 
     def traced(self, signature, over):
-        """The graph of the function, and what the function returned.
+        """Trace the function, and return the graph and what the function returned.
 
         Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
         """
@@ -102,7 +102,7 @@ class _Programs:
         return graph, result
 
     def renew(self):
-        """Trace anew from the next call on: Python's values may have changed."""
+        """Discard the programs: the next call traces again, with Python's new values."""
         self.programs, self.traces = {}, 0
 
     def __reduce__(self):
@@ -110,7 +110,7 @@ class _Programs:
 
 
 def _packed(outs, result):
-    """These tensors in the form that the traced function returned: none, one, a list or a tuple."""
+    """Return these tensors in the form of the traced result: None, one, a list or a tuple."""
     if result is None:
         return None
     return type(result)(outs) if type(result) in (list, tuple) else outs[0]
@@ -119,7 +119,7 @@ def _packed(outs, result):
 class Function(_Programs):
     """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
 
-    Raises TypeError for what is no function, and for arguments that cannot be a key.
+    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
     """
 
     def __call__(self, *args):
@@ -131,10 +131,10 @@ class Function(_Programs):
         return _packed(program.run(args), result)
 
     def over(self, *args):
-        """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`. An i holds row numbers.
+        """Run a step on the rows x[i], y[i], … for each array i of row numbers in `batches`: over(x, y, …, batches).
 
-        The last batch may be shorter. Returns what the function returns, but a tensor of all steps' numbers in place of
-        each number. Raises ValueError for arrays that differ in their number of rows.
+        The last batch may be shorter. Return what the function returns, but each number becomes a tensor of the numbers
+        of all steps. Raises ValueError if the arrays differ in their number of rows.
         """
         *args, batches = args or [None]
         args = [as_tensor(x) for x in args]

@@ -1,4 +1,4 @@
-"""A function of tensors, run once on symbols, becomes a graph."""
+"""Tracing: a function of tensors is run once on symbols, and its ops become a graph."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
@@ -29,7 +29,7 @@ class Symbol(Tensor):
 
     @property
     def data(self):
-        """Nothing: raises TypeError."""
+        """Raise TypeError: a symbol has no numbers."""
         cure = "`if` becomes where(mask, x, y); return what you need from the function"
         raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
 
@@ -40,7 +40,7 @@ class Symbol(Tensor):
 
 
 class Trace(Run):
-    """The interpreter that writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
+    """The interpreter that records each op as a node. `known`: {a variable or a constant: its current value}."""
 
     def __init__(self):
         self.nodes, self.known = [], {}
@@ -55,18 +55,18 @@ class Trace(Run):
         self.known[variable] = value
 
     def leaf(self, kind, x):
-        """The symbol of a variable, or of a tensor with numbers: a leaf, noted once."""
+        """Return the current value of a variable or constant; at first, a new leaf."""
         if x not in self.known:
             self.known[x] = self.noted(kind, [], {"of": x}, x.spec)
         return self.known[x]
 
     def noted(self, op, inputs, attrs, spec):
-        """A new node, as the symbol that stands for it."""
+        """Add a node to the trace, and return its symbol."""
         self.nodes.append(Node(op, inputs, attrs, spec))
         return Symbol(self, self.nodes[-1])
 
     def node(self, x):
-        """The node of a symbol. A tensor with numbers is a constant. Raises TypeError for another trace's symbol."""
+        """Return the node of a symbol, or of a tensor as a constant. Raises TypeError for another trace's symbol."""
         x = x if type(x) is Symbol else self.leaf("constant", x)
         if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
@@ -74,7 +74,7 @@ class Trace(Run):
 
 
 class Graph:
-    """Nodes in an order in which they can be computed, the results among them, and the new values {variable: node}."""
+    """Nodes, each after its inputs; `outputs`, nodes of the results; `updates`, {variable: node of its new value}."""
 
     def __init__(self, nodes, outputs, updates):
         self.nodes, self.outputs, self.updates = nodes, outputs, updates
@@ -86,7 +86,7 @@ class Graph:
 
 
 def _results_of(given):
-    """The tensors that a function returns: none, one, or those of a list or a tuple. Raises TypeError for others."""
+    """List a function's results: none, one, or all in a list or tuple. Raises TypeError for dicts and nested lists."""
     if given is None:
         return []
     results = list(given) if type(given) in (list, tuple) else [given]
@@ -97,7 +97,7 @@ def _results_of(given):
 
 
 def trace(python, signature):
-    """Run `python` on symbols of these Specs. Returns the graph, what `python` returned, and variables it created."""
+    """Run `python` on symbols of these Specs. Return the graph, what `python` returned, and the variables it made."""
     here, before, begun = Trace(), DOOR.stands, next(CREATED)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
@@ -121,5 +121,5 @@ def needed_by(nodes, wanted):
 
 
 def dce(graph):
-    """Dead code elimination: the graph with only the nodes that a result or a new value needs."""
+    """Eliminate dead code: return a graph of only the nodes that a result or a new value needs."""
     return Graph(needed_by(graph.nodes, [*graph.outputs, *graph.updates.values()]), graph.outputs, graph.updates)

@@ -8,7 +8,7 @@ from .tensors import Variable, as_tensor
 
 
 def _inside(x):
-    """[(name, part)] of a module, a dict, a list or a tuple, else []. (A copy: other threads may add parts.)"""
+    """List (name, part) for a module, a dict, a list or a tuple, else []. (A copy: other threads may add parts.)"""
     x = vars(x) if isinstance(x, Module) else x
     if isinstance(x, dict):
         return [*x.items()]
@@ -16,13 +16,13 @@ def _inside(x):
 
 
 class Module:
-    """Owns the variables in its attributes, and in lists, tuples, dicts and modules there.
+    """A holder of variables, in attributes and in lists, tuples, dicts and modules there.
 
     A part whose class has an attribute `apart`, such as a metric, is left out.
     """
 
     def named(self, kind):
-        """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
+        """Return {"layers.0.w": part, …}: parts of that class, once, in order. Raises ValueError for equal names."""
         found, seen, waiting = {}, set(), [("", self)]
         while waiting:
             name, value = waiting.pop()
@@ -42,11 +42,11 @@ class Module:
     trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
 
     def get_weights(self):
-        """The values of all variables, as NumPy arrays."""
+        """Return the values of all variables, as NumPy arrays."""
         return [variable.numpy() for variable in self.variables]
 
     def set_weights(self, weights):
-        """Give all variables these arrays. Raises ValueError, and changes none, where one of them does not fit."""
+        """Assign these arrays to all variables, in order. Raises ValueError, and changes none, if one does not fit."""
         named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
         if len(weights) != len(named):
             raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")

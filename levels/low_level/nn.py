@@ -6,10 +6,10 @@ from .tensors import apply
 
 
 def relu(x):
-    """Each number of x, floats, where it is positive, else 0. Raises TypeError for others."""
+    """Return each number of x if it is positive, else 0. Raises TypeError unless x holds floats."""
     return apply("relu", x)
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x)) for each number of x, floats. Raises TypeError for others."""
+    """Return 1 / (1 + exp(-x)) for each number. Raises TypeError unless x holds floats."""
     return apply("sigmoid", x)

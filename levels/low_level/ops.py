@@ -1,4 +1,4 @@
-"""Functions of tensors: each is a name for the door."""
+"""Ops as functions of tensors: each passes the name of its op to `apply`, the door."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
@@ -10,22 +10,22 @@ from .tensors import Operators, Tensor, apply, as_tensor
 
 
 def exp(x):
-    """eˣ of each number of x, floats. Raises TypeError for others."""
+    """Return eˣ for each number of x. Raises TypeError unless x holds floats."""
     return apply("exp", x)
 
 
 def log(x):
-    """The natural logarithm of each number of x, floats. Raises TypeError for others."""
+    """Return the natural logarithms of x. Raises TypeError unless x holds floats."""
     return apply("log", x)
 
 
 def sqrt(x):
-    """The root of each number of x, floats. Raises TypeError for others."""
+    """Return the square roots of x. Raises TypeError unless x holds floats."""
     return apply("sqrt", x)
 
 
 def gather(x, rows):
-    """These rows of x[n, …]: [*rows.shape, …]. Raises TypeError for numbers that are no int, IndexError outside x."""
+    """Return these rows of x[n, …], as [*rows.shape, …]. Raises TypeError unless all are ints, IndexError beyond x."""
     x = as_tensor(x)
     if not isinstance(rows, Operators):
         rows = unmasked(rows)
@@ -36,24 +36,24 @@ def gather(x, rows):
 
 
 def clip(x, low, high):
-    """x, but no number less than low and none more than high. Raises ValueError unless low <= high, two numbers."""
+    """Limit each number of x to the range from low to high. Raises ValueError unless these are numbers, low <= high."""
     if not isinstance(low, (int, float, np.number)) or not isinstance(high, (int, float, np.number)) or not low <= high:
         raise ValueError(f"clip: low is {low!r} and high is {high!r}; expected two numbers, the lower first")
     return apply("clip", x, low=float(low), high=float(high))
 
 
 def reduce_sum(x, axis=None, keepdims=False):
-    """The sum over one axis, several neighbouring axes, or all numbers (axis=None), added in order from 0.0."""
+    """Sum over one axis, neighbouring axes or all (None), in order from 0.0. Long float32 rows may be reordered."""
     return apply("reduce_sum", x, axis=_whole(axis), keepdims=keepdims)
 
 
 def reduce_mean(x, axis=None, keepdims=False):
-    """The sum of floats divided by the count. Raises TypeError for other dtypes."""
+    """Divide the sum of floats by their count. Raises TypeError for other dtypes."""
     return apply("reduce_mean", x, axis=_whole(axis), keepdims=keepdims)
 
 
 def _whole(axis):
-    """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
+    """Convert an axis, or a tuple of axes, to Python's int. None stays None. Raises TypeError for anything else."""
     if axis is None or type(axis) is int:
         return axis
     if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer, Operators)):

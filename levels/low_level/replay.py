@@ -1,4 +1,4 @@
-"""The easiest back end: the graph is run again, op by op."""
+"""The simplest back end: it runs the ops of a graph one by one."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
@@ -15,14 +15,14 @@ from .tensors import RUN, Variable, as_tensor, constant
 
 
 class Replay:
-    """A graph that runs op by op: what eager does, without the function's Python. `why`: why no program was made."""
+    """A graph that runs op by op, as in eager mode, but without the Python code. `why`: why there is no program."""
 
     def __init__(self, graph, why=""):
         self.graph, self.why, self.lock = graph, why, threading.Lock()
         self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
 
     def run(self, args):
-        """One step on these arguments. Returns the results; the variables have their new values."""
+        """Run one step on these arguments: update the variables, and return the results."""
         value_of = {"input": args.__getitem__, "variable": Variable.newest, "constant": as_tensor}
         with self.lock:  # one thread at a time
             values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
@@ -33,7 +33,7 @@ class Replay:
         return [renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
-        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
+        """Run a step for each row of `batches`. Return a tensor for each result, with one number per step."""
         return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):
@@ -48,7 +48,7 @@ def _check_single(results):
 
 
 def _stacked(steps):
-    """A tensor for each result, with one number per step."""
+    """Return a tensor for each result, with one number per step."""
     for results in steps:
         _check_single(results)
     return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]

@@ -1,4 +1,4 @@
-"""A step becomes one program, written from its graph: a loop over the rows adds up sums, and the update follows."""
+"""A back end that compiles a step to one program: a loop over the rows, which adds up sums, and then the update."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
@@ -17,11 +17,11 @@ from .tensors import Tensor
 
 
 class NoProgram(Exception):
-    """Says why a graph cannot become a program of some kind."""
+    """The reason why a graph cannot become a program of some kind."""
 
 
 def _with_one_more(node, inputs, batch):
-    """A node's Spec when the batch has one row more. `inputs`: its inputs' Specs then. NoProgram if none fits."""
+    """Return a node's Spec if the batch had one more row. `inputs`: its inputs' Specs then. NoProgram if none fits."""
     spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
     if not node.inputs:
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
@@ -37,9 +37,9 @@ def _with_one_more(node, inputs, batch):
 
 
 def row_parts(graph, batch):
-    """{node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs such a sum, else "before"}
+    """Return {node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs a sum, else "before"}.
 
-    Raises NoProgram for a graph that does not split so.
+    Raises NoProgram if the graph cannot be split like this.
     """
     parts, specs = {}, {}
     for node in graph.nodes:
@@ -55,12 +55,12 @@ def row_parts(graph, batch):
 
 
 def _each(function, *arrays):
-    """Call the function for each number of these arrays, which are broadcast."""
+    """Call a function for each number of the broadcast arrays. Return its results."""
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
 
 
 def as_instructions(node, *values, **numbers):
-    """Call an op's scalar function with registers. Raises NoProgram if it needs a number, as for an `if`."""
+    """Call an op's scalar function on registers. Raises NoProgram if it needs their numbers, as for an `if`."""
     try:
         return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
     except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
@@ -88,14 +88,14 @@ FORMS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the re
 
 
 def _form_of(op):
-    """The function of FORMS for an op. Raises NoProgram where there is none."""
+    """Return the function that computes an op. Raises NoProgram if there is none."""
     if op not in ELEMENTWISE and op not in FORMS:
         raise NoProgram(f"{op} has no form for single numbers")
     return _elementwise if op in ELEMENTWISE else FORMS[op]
 
 
 def check_fits(graph):
-    """Raise NoProgram for what no program holds: several dtypes, empty arrays, other devices, readers' own kernels."""
+    """Raise NoProgram for several dtypes, empty arrays, other devices, or replaced kernels that are not elementwise."""
     edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)} | {node.spec.dtype for node in edges}
     if len(dtypes) != 1 or dtypes.isdisjoint(REAL):
@@ -108,7 +108,7 @@ def check_fits(graph):
 
 
 def _write(graph, parts, batch, load, total_of):
-    """The program, and what its arrays belong to. It takes two counts, steps and rows, and then addresses of arrays."""
+    """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
@@ -157,9 +157,9 @@ _LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are 
 
 
 class RowProgram:
-    """A graph as one row program: it runs one step, or goes `over` any number of them. Any threads may call it.
+    """A graph as one program: `run` does one step, and `over` any number of steps. Any thread may call them.
 
-    Raises NoProgram, when it is made, for a graph that does not split into rows, or has too much in each.
+    Its constructor raises NoProgram if the graph cannot be split into rows, or has too many numbers for each.
     """
 
     load = staticmethod(Assembler.load)  # load(a, batches, step, i): the row numbers of a batch
@@ -184,11 +184,11 @@ class RowProgram:
 
     @staticmethod
     def totals(a, sums):
-        """The totals of an array of running sums."""
+        """Return the totals of an array of running sums."""
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
-        """Run it. Results and arguments belong to this call alone; variables are shared, and overwritten in place."""
+        """Run the program and return the results. Variables are locked, and those with updates overwritten in place."""
         outs = [Tensor(spec) for spec in specs]
         given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.locks:
@@ -197,11 +197,11 @@ class RowProgram:
         return outs
 
     def run(self, args):
-        """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
+        """Run one step on these arguments: update the variables, and return the results as new tensors."""
         return self.launch(args, self.specs, self.once)
 
     def over(self, args, batches):
-        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
+        """Run a step for each row of `batches`. Return a tensor for each result, with one number per step."""
         specs = [spec.device.spec((len(batches),), spec.dtype) for spec in self.specs]
         return self.launch(args, specs, (len(batches), len(args[0].data), batches.ctypes.data))
 

@@ -1,4 +1,4 @@
-"""The two tasks as tensors: the formula forward, the tape backward, all steps in one program."""
+"""The two tasks with tensors: formulas forward, the tape backward, and all steps in one program."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
@@ -13,7 +13,7 @@ from .tensors import Variable, constant
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     w, b = map(Variable, weights)  # model
 
@@ -38,7 +38,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 def dnn(x, weights):
-    """x[n, features] -> the probability [n, 1]"""
+    """Return the probability [n, 1] for the rows x[n, features]."""
     w1, b1, w2, b2, w3, b3 = weights
     h1 = relu(x @ w1 + b1)
     h2 = relu(h1 @ w2 + b2)
@@ -46,7 +46,7 @@ def dnn(x, weights):
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit` and `check_task` for the shapes."""
+    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     weights = [Variable(w) for w in weights]  # model
 

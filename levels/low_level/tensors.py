@@ -19,11 +19,11 @@ class Run:
     """The interpreter that runs each op at once."""
 
     def do(self, op, plan, inputs, attrs):
-        """One op, into new memory."""
+        """Run an op, and return its result as a new tensor."""
         return plan.result(Tensor, inputs, attrs)
 
     def read(self, variable):
-        """The tensor that the variable names now."""
+        """Return the tensor that the variable names now."""
         return variable.newest()
 
     def assign(self, variable, value):
@@ -32,7 +32,7 @@ class Run:
 
 
 class _Door(threading.local):
-    stands = Run()  # the interpreter, in each thread
+    stands = Run()  # the interpreter; each thread has its own
 
 
 DOOR = _Door()
@@ -40,7 +40,7 @@ RUN = DOOR.stands
 
 
 def apply(op, *inputs, **attrs):
-    """The door: every op on tensors passes here. The interpreter that stands here does it, and gives the result."""
+    """Pass an op to the interpreter of this thread, and return its result. All ops on tensors go through this door."""
     for x in inputs:
         if type(x) is not Tensor:
             inputs = _as_tensors(inputs)
@@ -49,15 +49,15 @@ def apply(op, *inputs, **attrs):
 
 
 def sides(op):
-    """The methods for `x - 1.0`, and for `1.0 - x`."""
+    """Return an operator's two methods, as for `x - 1.0` and for `1.0 - x`."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
 
-OPERATORS = {}  # "[]" -> function(x, …): the operators and methods that are made of several ops
+OPERATORS = {}  # "[]" -> function(x, …): the operators and methods that need several ops
 
 
 class Operators(SeveralOps):
-    """What a tensor and a variable can do in an expression."""
+    """The operators of tensors and variables."""
 
     __slots__ = ()
     operators = OPERATORS
@@ -79,16 +79,16 @@ class Operators(SeveralOps):
 
 
 class Tensor(Operators, Buffer):
-    """An immutable buffer."""
+    """An immutable buffer with operators."""
 
     __slots__ = ()
 
 
-DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # of kernels
+DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # with kernels
 
 
 def _placed(array, dtype, device):
-    """A tensor of these numbers. Raises TypeError for dtypes that do not fit, OverflowError for a number too large."""
+    """Put an array on a device as a tensor. Raises TypeError for a wrong dtype, OverflowError for large numbers."""
     if dtype not in DTYPES or array.dtype.kind not in "fiub" or (array.dtype.kind in "fu" and dtype.kind != "f"):
         raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
     if array.dtype is not dtype:
@@ -101,7 +101,7 @@ def _placed(array, dtype, device):
 
 
 def constant(values, dtype=None):
-    """A tensor: Python's floats become float32, arrays keep their dtype. Raises TypeError, OverflowError."""
+    """Make a tensor: Python's floats become float32, and arrays keep their dtype. Raises TypeError, OverflowError."""
     if isinstance(values, Operators) and (dtype is None or dtype == values.dtype):
         return as_tensor(values)
     leaf, array = values, unmasked(values)
@@ -113,7 +113,7 @@ def constant(values, dtype=None):
 
 
 def as_tensor(value, like=None):
-    """A tensor of a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
+    """Convert a variable, an array or numbers to a tensor. A Python number takes the dtype and device of `like`."""
     if isinstance(value, Variable):
         return DOOR.stands.read(value)
     if type(value) in (float, int, bool) and isinstance(like, Operators):
@@ -122,7 +122,7 @@ def as_tensor(value, like=None):
 
 
 def _as_tensors(values):
-    """All of these as tensors; Python numbers take the dtype of the first tensor or variable."""
+    """Convert all of these to tensors. Python numbers take the dtype of the first tensor or variable."""
     for like in values:
         if isinstance(like, Operators):
             break
@@ -134,14 +134,14 @@ def _as_tensors(values):
 
 @functools.lru_cache(maxsize=1024, typed=True)
 def _number(value, name, spec):
-    """A single number as a tensor of that Spec's dtype, made only once. The name tells 0.0 and -0.0 apart."""
+    """Return a number as a tensor of the Spec's dtype, from a cache. `name` distinguishes 0.0 from -0.0."""
     if (type(value) is bool) != (spec.dtype == np.bool_) or (type(value) is float and spec.dtype.kind != "f"):
         raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
 class Variable(Storage, Operators):
-    """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
+    """A variable of a model: it names a tensor, which `assign` replaces. Its shape, dtype and device do not change."""
 
     def __init__(self, value, name=None, trainable=True):
         super().__init__(as_tensor(value))
@@ -151,11 +151,11 @@ class Variable(Storage, Operators):
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
 
     def numpy(self):
-        """A copy of its numbers."""
+        """Return a copy of its numbers as a NumPy array."""
         return self.value.numpy()
 
     def assign(self, value):
-        """Name another tensor; the old one does not change. Raises ValueError unless shape, dtype and device stay."""
+        """Replace the tensor; the old one does not change. Raises ValueError for another shape, dtype or device."""
         value = value if type(value) is Tensor else as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
@@ -163,7 +163,7 @@ class Variable(Storage, Operators):
 
 
 def _copied(kind, array, name, *more):
-    """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
+    """Make a tensor or a variable of these numbers, on the device of that name, else on the current device."""
     return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
 
 

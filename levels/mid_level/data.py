@@ -1,4 +1,4 @@
-"""Data that arrives in batches: in memory, a dataset is a recipe for row numbers."""
+"""Data in batches: a dataset holds arrays, and a recipe for the numbers of their rows."""
 
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
@@ -14,7 +14,7 @@ from .layers import RANDOM, Made
 
 
 class _Rows(Made):
-    """Rows of a tuple of `arrays`. `make()` gives row numbers: [rows], or batches of them."""
+    """Rows of a tuple of `arrays`. `make()` returns row numbers: [rows], or batches of them."""
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length
@@ -29,7 +29,7 @@ class _Rows(Made):
             yield tuple(gather(x, constant(rows, np.int64)) for x in self.arrays)
 
     def rows(self):
-        """The arrays and the row numbers of a new pass, for `function(step).over`. Raises TypeError without batches."""
+        """Return the arrays and a pass of row numbers, for `function(step).over`. Raises TypeError without batches."""
         if not self.batches:
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         return self.arrays, self.make()
@@ -39,7 +39,7 @@ class _Rows(Made):
 
     @classmethod
     def from_tensor_slices(cls, arrays):
-        """The rows of these arrays. Raises TypeError if they are not in a tuple, ValueError for unequal lengths."""
+        """Make a dataset from a tuple of arrays. Raises TypeError for anything else, ValueError for unequal lengths."""
         if not isinstance(arrays, tuple):
             raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
         counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
@@ -49,17 +49,17 @@ class _Rows(Made):
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """A batch (x, y) for each step of `batches`, row numbers [steps, batch]. Raises ValueError, IndexError."""
+        """Make a dataset of batches (x, y) from row numbers `batches`[steps, batch]. Raises ValueError, IndexError."""
         source = cls.from_tensor_slices((x, y))
         rows = row_numbers("from_batches: batches", batches, len(source))
         return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
 
 
 class Dataset(_Rows):
-    """Rows of a tuple of arrays, as in `tf.data`, and the stages that change their order."""
+    """Rows of a tuple of arrays, as in `tf.data`, with stages that shuffle and batch them."""
 
     def shuffle(self, buffer_size, seed=None):
-        """All rows in random order, a new one for each pass. The same seed gives the same orders."""
+        """Shuffle anew in each pass. The same seed gives the same orders. Raises ValueError for too small a buffer."""
         n = at_least(self.length, "shuffle: buffer_size", buffer_size)
         seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
         passes = itertools.count()
@@ -72,7 +72,7 @@ class Dataset(_Rows):
         return type(self)(f"shuffle({n})", make, self.length, self.arrays, self.batches, self.stages)
 
     def batch(self, batch_size):
-        """Batches of that many rows; the last one may be shorter. Raises ValueError for a dataset of batches."""
+        """Make batches of that many rows; the last one may be shorter. Raises ValueError for a dataset of batches."""
         n = at_least(1, "batch: batch_size", batch_size)
         if self.batches:
             raise ValueError(f"batch: {self.length} batches make no batch of {n}")

@@ -20,11 +20,11 @@ def affine(x, kernel, bias):
     return x @ kernel + bias
 
 
-RANDOM = random.Random(0)  # where starting weights come from; RANDOM.seed(n) repeats them
+RANDOM = random.Random(0)  # draws the starting weights; RANDOM.seed(n) repeats them
 
 
 def glorot_uniform(shape):
-    """Numbers for weights [inputs, units], uniform in ±√(6 / (inputs + units)) (Glorot and Bengio, 2010)."""
+    """Draw weights [inputs, units], uniform in ±√(6 / (inputs + units)), as a list (Glorot and Bengio, 2010)."""
     limit = math.sqrt(6.0 / sum(shape[-2:]))  # inputs and units are the last two axes
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
@@ -34,7 +34,7 @@ ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 
 class Made:
-    """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
+    """An object that keeps its arguments: `part.again()` makes a new one with them."""
 
     def __new__(cls, *args, **options):
         part = super().__new__(cls)
@@ -49,7 +49,7 @@ class Made:
 # What all layers share: a name, a dtype, a build on the first call, `trainable`. You may skip how it is written.
 class _Part(Made, Module):
     hears_training = False  # whether `call` may have an argument `training`
-    building = False  # whether `build_for` is at work
+    building = False  # whether `build_for` is running
     changes = True  # see `trainable`
 
     def __init__(self, name=None, dtype=None):
@@ -61,11 +61,11 @@ class _Part(Made, Module):
             raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
     def __call__(self, x, training=None):
-        """What `call` gives, after `build` on the first call. Only the layers of `levels_more` use `training`."""
+        """Return the result of `call`, after a build the first time. Only layers of `levels_more` use `training`."""
         return self.run(x, training)
 
     def build_for(self, shape, dtype):
-        """Call `build` once. The layer takes this dtype if it is a float dtype and none was given."""
+        """Call `build`, once. A layer without a dtype takes this one if it is a float dtype, else float32."""
         with MAKING:
             if not self.built:
                 self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
@@ -77,7 +77,7 @@ class _Part(Made, Module):
                 self.built = True
 
     def starting(self, initializer, shape):
-        """The numbers that an initializer gives for this shape, in the layer's dtype."""
+        """Return an initializer's numbers for this shape, in the layer's dtype."""
         spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # raises if shape or dtype is wrong
         return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
 
@@ -103,18 +103,18 @@ class _Part(Made, Module):
 
 
 class Layer(_Part):
-    """A part of a model: write `call(x)`, and `build(shape)` if it needs variables."""
+    """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
-        """A new variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
+        """Make a variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
         self.built = not self.building  # outside `build`, the first weight marks the layer as built
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
     def run(self, x, training=None):
-        """What `call` gives, after `build` on the first call."""
+        """Return the result of `call`, after a build on the first call."""
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)

@@ -17,13 +17,13 @@ def squared_error(y_true, y_pred):
 
 # The checks that all losses share: labels and predictions must fit each other. You may skip how they are written.
 class _Checked(Made):
-    probabilities = classes = False  # whether both are probabilities; whether y_true holds the numbers of classes
+    probabilities = classes = False  # whether both are probabilities; whether y_true holds class numbers
 
     def __init__(self):
-        """A loss takes no arguments. (`Made` alone would let any pass.)"""
+        """Take no arguments. (`Made` alone would accept any.)"""
 
     def checked(self, y_true, y_pred):
-        """Both as tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
+        """Convert both to tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
@@ -33,7 +33,7 @@ class _Checked(Made):
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError if the two have different shapes, or if one holds numbers that are not probabilities."""
+        """Raise ValueError if the shapes differ, or if numbers that must be probabilities are not in [0, 1]."""
         if y_true.spec.shape != y_pred.spec.shape:
             cure = "; write y[:, None]" if (*y_true.spec.shape, 1) == y_pred.spec.shape else ""
             given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
@@ -55,10 +55,10 @@ class _Checked(Made):
 
 
 class Loss(_Checked):
-    """The mean of what `call(y_true, y_pred)` gives for each number."""
+    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """The loss, one number. For what it raises see `checked`; NotImplementedError for weights of samples."""
+        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
         if sample_weight is not None:
             raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
         return reduce_mean(self.call(*self.checked(y_true, y_pred)))

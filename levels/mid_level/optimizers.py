@@ -40,7 +40,7 @@ class _Rated(Made, Module):
             self.rate = value
 
     def _owned(self, grads_and_vars):
-        """The gradients and the variables of these pairs. The first call builds the optimizer for the variables."""
+        """Return the gradients and the variables of these pairs. The first call builds the optimizer for them."""
         pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
         if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
             raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
@@ -63,12 +63,12 @@ class _Rated(Made, Module):
 
 
 class Optimizer(_Rated):
-    """Owns its slots. Write `update(rate, dw, w, *slots)` -> the new w and the new slots."""
+    """An optimizer and its slots. Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
 
     memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
 
     def apply_gradients(self, grads_and_vars):
-        """Update by pairs (gradient, variable). Raises TypeError for anything else, ValueError for other variables."""
+        """Apply pairs (gradient, variable). Raises TypeError for anything else, ValueError if the variables change."""
         gradients, variables = self._owned(grads_and_vars)
         rate = self.rate(self.iterations) if callable(self.rate) else self.rate
         self.iterations.assign(self.iterations + 1.0)

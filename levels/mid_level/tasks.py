@@ -1,4 +1,4 @@
-"""The two tasks as layers, a loss, an optimizer and a dataset."""
+"""The two tasks with layers, a loss, an optimizer and a dataset."""
 
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
@@ -45,7 +45,7 @@ def _train(layers, loss_of, sgd, data, weights):
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     layers = [Dense(1)]  # model
     loss_of = MeanSquaredError()
@@ -54,7 +54,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit` and `check_task` for the shapes."""
+    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()
