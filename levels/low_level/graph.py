@@ -55,7 +55,7 @@ class Trace(Run):
         self.known[variable] = value
 
     def leaf(self, kind, x):
-        """Return the current value of a variable or constant; at first, a new leaf."""
+        """Return the current value of a variable or a constant tensor; at first, a new leaf."""
         if x not in self.known:
             self.known[x] = self.noted(kind, [], {"of": x}, x.spec)
         return self.known[x]
