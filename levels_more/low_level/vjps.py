@@ -64,4 +64,5 @@ VJPS.update(
         "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),
     }
 )
-VJPS.update(dict.fromkeys(("less", "less_equal", "equal", "not_equal", "arg_max", "arg_min", "one_hot"), (None, None)))
+_FLAT = "less", "less_equal", "equal", "not_equal", "arg_max", "arg_min", "one_hot", "sum_error"
+VJPS.update(dict.fromkeys(_FLAT, (None, None)))  # no gradient passes through these

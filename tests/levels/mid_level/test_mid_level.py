@@ -20,6 +20,7 @@ from levels_more import mid_level
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.kernels import use
 from levels_more.low_level import (
+    VJPS,
     GradientTape,
     Module,
     Variable,
@@ -445,6 +446,15 @@ def test_metrics_count_beyond_what_float32_holds(back_ends, monkeypatch):
     step.over(np.full((500_000, 1), 0.1, "f4"), np.arange(500_000).reshape(-1, 1))
     assert mean.result() == pytest.approx(np.float32(0.1), rel=1e-7)
     assert accuracy.result() == pytest.approx(2**24 / (2**24 + 500_000), rel=1e-7)
+
+
+@pytest.mark.parametrize("metric", [Mean, BinaryAccuracy, AUC, R2Score])
+def test_each_op_of_a_metric_has_a_rule(metric):
+    """Else a tape that also holds an update, as in `fit` op by op, is walked back slowly."""
+    y = Variable(np.full((3, 1), 0.5))
+    with GradientTape() as tape:
+        metric().update_state(y * 1.0, y * 1.0)
+    assert {op for op, *_ in tape.records} - {"multiply"} and {op for op, *_ in tape.records} <= VJPS.keys()
 
 
 def test_an_infinity_stays_one_until_the_reset():
