@@ -549,9 +549,17 @@ def test_a_new_version_is_taken_in_without_a_lost_request(tmp_path):
     assert load.refused == 0
 
 
+@pytest.fixture
+def ctrl_c():
+    """Children take Ctrl-C, also where a shell runs the tests in the background and has them ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @real
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is sent to a process in another way there")
-def test_the_command_ends_in_order_and_starts_again_under_load(tmp_path, tell):
+def test_the_command_ends_in_order_and_starts_again_under_load(tmp_path, tell, ctrl_c):
     dense(1).save(tmp_path / "net")
     port = serving.free_port("127.0.0.1", 0)
     command = [sys.executable, str(ROOT / "course"), "serve", "net", "--port", str(port)]
@@ -568,7 +576,7 @@ def test_the_command_ends_in_order_and_starts_again_under_load(tmp_path, tell):
             assert "Every request until then was answered" in running.communicate(timeout=30)[0]
             assert running.returncode == 0
         finally:
-            running.terminate()  # a shell that runs the tests in the background has them ignore Ctrl-C
+            running.terminate()  # where an assertion failed, it still runs
     found = load.end()
     assert lines[0] == "net: x0 FP32 [rows, 2] -> y0 FP32 [rows, 1]\n"
     # A connection that the system took but nobody read is the client's to repeat; no request is answered wrongly.
