@@ -6,7 +6,7 @@
 
 from levels.support.fronts import absent
 
-from .assembler import Assembler, Loops, Writer
+from .assembler import Assembler, Loops
 from .device import DEVICE_MAKERS, MEASURES, PLACE, Buffer, Device, Spec, pool
 from .elementary import EXP, LOG, exp, exponent, log, named, rint, scaled, sqrt
 from .formulas import descend, dot, flat, line_slopes
@@ -14,6 +14,7 @@ from .program import Program
 from .roofline import seconds
 from .tasks import Fit, dnn_classifier, line_program, linear_regression, net_program, through_relu
 from .values import REAL, Index, Value, arithmetic, select, subtract
+from .writer import Writer
 
 __all__ = [
     "Assembler", "Buffer", "DEVICE_MAKERS", "Device", "EXP", "Fit", "Index", "LOG", "Loops", "MEASURES", "PLACE",

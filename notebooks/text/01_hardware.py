@@ -966,12 +966,12 @@ class Program:
 # %% [markdown]
 # ### The classes of the assembler
 #
-# A `Writer` writes lines. `Loops` adds the loop, and what each call hands over: sizes, numbers and arrays. Last, an
-# `Assembler` adds loads and stores. (The first two are long, and you may skip them.)
+# There are three. A `Writer` writes lines. `Loops` adds loops, and what each call hands over: sizes, numbers and arrays.
+# An `Assembler` adds loads and stores. (The first two are long, and you may skip them.) Here is the first:
 
 # %% tags=["hide-input"]
-#| export assembler
-"""An assembler: it writes a program, instruction by instruction, and keeps each address within its array."""
+#| export writer
+"""A writer collects the lines of a program, in LLVM's language."""
 
 
 class Writer:
@@ -1034,6 +1034,14 @@ class Writer:
         if not self.scopes:
             raise ValueError(f"{self.name}: the program is assembled; nothing can be added to it")
         return self.scopes[-1]
+
+
+# %% [markdown]
+# `loop` opens a scope and closes it again. `counters` is for loops with lanes:
+
+# %% tags=["hide-input"]
+#| export assembler
+"""An assembler: it writes a program, instruction by instruction, and keeps each address within its array."""
 
 
 class Loops(Writer):
