@@ -93,7 +93,7 @@ class First(Callback):
         self.pressed = []
         self.error = None
         self.model, self.listeners = model, CallbackList(model, callbacks, 0)
-        heard = [callback for callback in callbacks if callback.on_train_batch_end]
+        heard = [callback for callback in callbacks if getattr(callback, "on_train_batch_end", None)]
         self.needed, each = run_on_rank_0(lambda: (bool(callbacks), bool(heard)), "fit")  # other ranks may have none
         if each:
             self.on_train_batch_end = lambda step, logs: self.tell(

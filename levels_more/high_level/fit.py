@@ -25,7 +25,7 @@ from levels_more.high_level.data_adapter import (
 from levels_more.high_level.multi_epoch import LookAhead
 from levels_more.high_level.recompile import GRAPH_TRANSFORM
 
-BEGIN = "on_train_batch_begin"  # a callback may have this method, which `Callback` lacks
+BEGIN, END = "on_train_batch_begin", "on_train_batch_end"  # methods for each batch, which the core's `Callback` lacks
 
 
 class Validation(Callback):
@@ -76,8 +76,7 @@ class ProgressMonitor(Callback):
         self.callbacks = callbacks
         self.ahead = ahead
         self.step = 0
-        names = BEGIN, "on_train_batch_end"
-        self.every_step = any(getattr(callback, name, None) for callback in callbacks for name in names)
+        self.every_step = any(getattr(callback, name, None) for callback in callbacks for name in (BEGIN, END))
 
     def check_interrupt(self):
         """Raise KeyboardInterrupt if Ctrl-C was pressed, once the history has all steps that changed the weights."""
@@ -105,11 +104,12 @@ class ProgressMonitor(Callback):
         if self.every_step:
             self.total, self.rows = self.total + float(np.dot(losses, rows)), self.rows + sum(rows)
         for callback in self.callbacks if self.every_step else ():
-            if callback.on_train_batch_end:
+            tell = getattr(callback, END, None)
+            if tell:
                 mean = getattr(callback.model, "means_by_batch", False)
                 logs = {"loss": self.total / self.rows if mean else float(losses[0])}
                 logs |= {metric.name: float(metric.result()) for metric in callback.model.training.metrics}
-                callback.on_train_batch_end(self.step, logs)
+                tell(self.step, logs)
         self.step += len(losses)
 
     def on_epoch_end(self, epoch, logs):
@@ -127,8 +127,8 @@ def attach(callbacks, model, params):
         if not isinstance(callback, Callback):
             raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
         for name in dir(callback):
-            if name.startswith("on_") and not hasattr(Callback, name) and name != BEGIN:
-                heard = ", ".join(each for each in dir(Callback) if each.startswith("on_"))
+            if name.startswith("on_") and not hasattr(Callback, name) and name not in (BEGIN, END):
+                heard = ", ".join(sorted([each for each in dir(Callback) if each.startswith("on_")] + [BEGIN, END]))
                 raise TypeError(f"{type(callback).__name__}: {name} is never called; these are: {heard}")
         callback.model = model
         callback.params = params

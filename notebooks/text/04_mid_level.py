@@ -111,8 +111,8 @@ kernel = np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
 affine(two_rows, kernel, np.array([[0.5, 0.0, 0.0]]))
 
 # %% [markdown]
-# The input has two rows of two numbers, and there are three units, so each row gives three numbers. Next, we write a layer that
-# owns `kernel` and `bias`. It makes them on its first call, because the kernel's size depends on the input:
+# Each row gives three numbers, one per unit. Next, we write a layer that owns `kernel` and `bias`. It makes them on its first
+# call, because the kernel's size depends on the input:
 
 # %%
 from levels.low_level import Variable
@@ -292,7 +292,7 @@ class _Part(Made, Module):
 
 
 # %% [markdown]
-# ## A layer that builds itself (7 min)
+# ## A layer that builds itself (8 min)
 #
 # Here is the second version of a layer. Its base class `_Part` gives it a name, a dtype, and `build_for`, which calls `build`
 # once. Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer
@@ -322,9 +322,8 @@ class Layer(_Part):
 
 # %% [markdown]
 # `Dense` is the layer of both tasks. Its `build` makes two variables, and its `call` is one line that uses your `affine`.
-# (`known` finds the activation by its name, and `at_least` checks the number of units.) In Keras this layer is
-# `tf.keras.layers.Dense(2)`. In PyTorch it is `torch.nn.Linear(4, 2)`, which needs the number of inputs, too, and stores its
-# `weight` as [out, in].
+# In Keras this layer is `tf.keras.layers.Dense(2)`. In PyTorch it is `torch.nn.Linear(4, 2)`, which needs the number of inputs,
+# too, and stores its `weight` as [out, in].
 
 
 # %%
@@ -332,8 +331,16 @@ class Layer(_Part):
 class Dense(Layer):
     """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units])"""
 
-    def __init__(self, units, activation=None, *, kernel_initializer="glorot_uniform",
-                 bias_initializer="zeros", name=None, dtype=None):  # fmt: skip
+    def __init__(
+        self,
+        units,
+        activation=None,
+        *,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        name=None,
+        dtype=None,
+    ):
         super().__init__(name, dtype)
         self.units = at_least(1, "Dense: units", units)
         self.activation = known("activation", ACTIVATIONS, "linear" if activation is None else activation)
@@ -354,8 +361,8 @@ print(dense(np.ones((3, 4), "f4")).shape, "from", dense)
 print(after_two_steps(Dense(2), Dense(1)))
 
 # %% [markdown]
-# Three rows of four numbers went in, three rows of two came out, and the call built the layer. After the same two steps as
-# before, the two units differ. From now on `dense` takes rows of four. For other rows the matrix product of level 2 raises an error:
+# The call built the layer. After the same two steps as before, the two units differ. From now on `dense` takes rows of four. For
+# other rows the matrix product of level 2 raises an error:
 
 # %%
 try:

@@ -119,7 +119,7 @@ print(f"largest relative difference: {abs(turned.losses / fit.losses - 1).max():
 # We write a small piece of code for each of these. Then we put the pieces into one loop, and the loop into a model. You write the
 # part for the epochs, in three blanks.
 #
-# ## The loop, taken apart (33 min)
+# ## The loop, taken apart (32 min)
 #
 # ### Speed: a pass is one call
 #
@@ -344,7 +344,6 @@ class Callback:
     """Methods that `fit` calls. Set self.model.stop_training = True to end it. logs: {"loss": …}"""
 
     model = None
-    on_train_batch_end = None  # a method (self, step, logs): only the package levels_more calls it
 
     def on_train_begin(self): ...
     def on_epoch_begin(self, epoch): ...
@@ -560,7 +559,7 @@ class _Whole(Layer):
 
 
 # %% [markdown]
-# ## A model (18 min)
+# ## A model (19 min)
 #
 # We put our student together by hand, and its step works only for the layer `dense`. A **model** brings its own `training` and
 # `train_step`. It is itself a layer, so it owns variables and can be called. We write it in two steps: first a layer that can be
@@ -660,8 +659,9 @@ class Model(Trainable):
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays or a Dataset of batches. Return a History. Raises NotImplementedError for batch callbacks."""
-        if any(callback.on_train_batch_end for callback in callbacks or ()):
-            raise NotImplementedError("on_train_batch_end is called only by the models of levels_more.high_level")
+        batch_events = "on_train_batch_begin", "on_train_batch_end"
+        if any(getattr(callback, event, None) for callback in callbacks or () for event in batch_events):
+            raise NotImplementedError(f"{' and '.join(batch_events)} are for the models of levels_more.high_level")
         self.check_parts()
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
@@ -1005,7 +1005,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # ## The five side by side (8 min)
 #
-# A table below shows the whole course on one screen: levels 3 to 5 in the upper half, 1 and 2 in the lower half.
+# The table below shows the whole course on one screen: levels 3 to 5 in the upper half, 1 and 2 in the lower half.
 #
 # We train each task in eight versions. One is plain Python, `course/reference.py`, which defines the arithmetic of all levels.
 # Level 1 has two versions: float64, one number at a time, and float32 with lanes (SIMD). Level 3 also has two: op by op (eager),

@@ -479,6 +479,9 @@ from levels.mid_level import Dataset, Dense
 class EachStep(Callback):
     def on_train_batch_end(self, step, logs): ...
 
+class BeforeEachStep(Callback):
+    def on_train_batch_begin(self, step): ...
+
 x, y = np.full((8, 3), 2.0), np.arange(8.0)[:, None] % 2
 
 def compiled(loss="mse", **options):
@@ -492,6 +495,7 @@ for wrong in (
     lambda: compiled("binary_crossentropy").fit(x, y),
     lambda: compiled().fit(x, -y * np.nan),
     lambda: compiled().fit(x, y, callbacks=[EachStep()]),
+    lambda: compiled().fit(x, y, callbacks=[BeforeEachStep()]),
     lambda: compiled().fit(x, y, validation_split=0.5),
     lambda: compiled(metrics=["accuracy"]),
     lambda: compiled("mae"),
@@ -519,14 +523,15 @@ def test_the_core_alone_refuses_what_it_cannot_do():
     done = subprocess.run([sys.executable, "-c", ALONE], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
-    told, worked = told[:8], told[8:]
+    told, worked = told[:9], told[9:]
     assert worked == ["History of 1 steps: loss 0.5", "0.5 [0.5] float32 SGD()"] * 3
     for line, words in zip(
         told,
         (
             "ValueError BinaryCrossentropy: y_pred holds 7; expected probabilities",
             "ValueError y is not a finite number in row 0",
-            "NotImplementedError on_train_batch_end is called only by the models of levels_more.high_level",
+            "NotImplementedError on_train_batch_begin and on_train_batch_end are for the models of levels_more.high_level",
+            "NotImplementedError on_train_batch_begin and on_train_batch_end are for the models of levels_more.high_level",
             "TypeError Model.fit() got an unexpected keyword argument 'validation_split'",
             "NotImplementedError compile: metrics are for the models of levels_more.high_level",
             "ValueError no loss is called 'mae'",
