@@ -73,8 +73,8 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 #
 # On level 3 the weights were loose variables, and every function took all of them as arguments. A **layer** keeps its own
 # weights. It computes the formula of both tasks, x · kernel + bias, for any number of **units**. A unit is one column of the
-# kernel, and it makes one number from all inputs. (Here, as in Keras, the **kernel** is the matrix of weights, and not a device's
-# program as on level 2.)
+# kernel, and it makes one number from all inputs. (Here, as in Keras, the **kernel** is the matrix of weights, not a program as
+# on level 2.)
 #
 # The formula is yours to write:
 
@@ -137,7 +137,7 @@ first = FirstLayer(1)
 print(first(line.x[:3]).numpy().ravel(), first.kernel.shape)
 
 # %% [markdown]
-# That is a layer: the first call builds it, and the caller passes no weights. All weights start at zero, though. Put two such
+# The first call builds the layer, and the caller passes no weights. But all weights start at zero. Put two such
 # units side by side, and let a third one, the top unit, read their results. Take two gradient steps. What are the weights of the
 # two lower units?
 #
