@@ -9,7 +9,7 @@ from types import FunctionType, MethodType
 
 import numpy as np
 
-from levels.support.checks import real, unmasked
+from levels.support.checks import numeric_array, real
 
 
 def expect(fits, name, value, expected):
@@ -25,7 +25,7 @@ def without_mask(values):
     inside = values.flat if objects else values if isinstance(values, list | tuple) else ()
     for each in (values, *inside):
         if isinstance(each, np.ma.MaskedArray):
-            unmasked(each)  # raises the error
+            numeric_array(each)  # raises the error
     return values
 
 

@@ -93,7 +93,7 @@ def watched(model):
         "gradient": [low.GradientTape.gradient],
         "update": [type(training.optimizer).apply_gradients],
         "op": [low.apply],
-        "launch": [low.Run.do, *(kind.launch for kind in back_ends if hasattr(kind, "launch"))],
+        "launch": [low.Interpreter.do, *(kind.launch for kind in back_ends if hasattr(kind, "launch"))],
         "replay": [low.Replay.run, *(kind.run for kind in back_ends if issubclass(kind, low.Replay))],
         "copy": [Buffer.numpy, *(kind.put for kind in devices)],
     }

@@ -5,7 +5,7 @@
 import numbers
 from contextlib import contextmanager
 
-from levels.support.calls import check_reach
+from levels.support.calls import check_bound
 
 from .formulas import flat
 from .program import Program, _Array
@@ -20,7 +20,7 @@ class Loops(Writer):
         super().__init__(name, dtype, lanes)
         self.words = {}  # the name of a word -> its type
         self.arrays = {}  # the name of an array -> the array
-        self.reaches = []  # (array, axis, size): on that axis an index goes up to size - 1
+        self.bounds = []  # (array, axis, size): on that axis an index goes up to size - 1
 
     def word(self, name, kind):
         """Return the register of an argument of each call: the address of an array (ptr), a size (i64) or a number."""
@@ -102,20 +102,20 @@ def _loop_lines(n, end, step):
     return before, after
 
 
-class _Whole:
+class _IntValue:
     """A whole number in a register. Its * and + write instructions."""
 
     def __init__(self, a, register, kind):
         self.a, self.register, self.kind = a, register, kind
 
     def __add__(self, other):
-        return _Whole(self.a, self.a.write(f"add {self.kind} {self.register}, {other.register}"), self.kind)
+        return _IntValue(self.a, self.a.write(f"add {self.kind} {self.register}, {other.register}"), self.kind)
 
     def __mul__(self, other):
-        return _Whole(self.a, self.a.write(f"mul {self.kind} {self.register}, {other.register}"), self.kind)
+        return _IntValue(self.a, self.a.write(f"mul {self.kind} {self.register}, {other.register}"), self.kind)
 
 
-def _reached(a, array, indices):
+def _checked_indices(a, array, indices):
     """Return an array's indices, each checked now, or noted for the check at the call."""
     if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
@@ -124,21 +124,21 @@ def _reached(a, array, indices):
     indices = [a.index(i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # an equal extent is always within range
-            a.reaches.append((array, axis, i.extent))
-            check_reach(a.name, *a.reaches[-1], {})
+            a.bounds.append((array, axis, i.extent))
+            check_bound(a.name, *a.bounds[-1], {})
     return indices
 
 
-def _place_of(a, array, indices):
+def _address_of(a, array, indices):
     """Return the address of array[indices], and where its lanes lie: "side by side", "apart", or "" for one place."""
-    *before, last = indices = _reached(a, array, indices)
+    *before, last = indices = _checked_indices(a, array, indices)
     apart = any(i.each for i in before) or last.each and not last.register
     kind = a.wide("i64") if apart else "i64"
 
     def whole(register, each=None):
         if apart:
             register = each or a.spread("i64", register)
-        return _Whole(a, register, kind)
+        return _IntValue(a, register, kind)
 
     here, *columns = [whole(i.register, i.each) for i in indices]
     for column, size in zip(columns, array.shape[1:]):
@@ -168,7 +168,7 @@ class _Loads(Loops):
 
     def load(self, array, *indices):
         """Load array[indices]. A row number becomes an Index into the arrays whose rows it counts."""
-        address, how = _place_of(self, array, indices)
+        address, how = _address_of(self, array, indices)
         if self.lanes > 1:
             return _load_lanes(self, array, address, how)
         register = self.write(f"load {array.kind}, ptr {address}")
@@ -194,7 +194,7 @@ class Assembler(_Loads):
 
     def store(self, value, array, *indices):
         """Store a value into array[indices]. An array of row numbers is read-only."""
-        address, how = _place_of(self, array, indices)
+        address, how = _address_of(self, array, indices)
         register = _operand(self, value)
         if array.rows_of:
             raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")

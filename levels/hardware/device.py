@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 
-from levels.support.checks import unmasked
+from levels.support.checks import numeric_array
 from levels.support.machine import host_memory
 
 
@@ -92,7 +92,7 @@ class Device:
 
     def put(self, array, kind=Buffer):
         """Copy a NumPy array into a new buffer, and return the buffer."""
-        array = unmasked(array)
+        array = numeric_array(array)
         spec = self.specs.get((array.shape, array.dtype)) or self.spec(array.shape, array.dtype)
         buffer = kind(spec)
         self.write(buffer.data, array)

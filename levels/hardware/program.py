@@ -43,7 +43,7 @@ class Program:
             raise ValueError(f"{a.name}: the size {min(lost)} is unknown: it stands in no array's shape")
         a.scopes.clear()
         self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, a.arrays, a.words
-        self.reaches, self.text = list(dict.fromkeys(a.reaches)), _text(a)
+        self.bounds, self.text = list(dict.fromkeys(a.bounds)), _text(a)
         self.engine, address = machine_code(self.text)
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from levels.low_level import function
-from levels.mid_level import LOSSES, OPTIMIZERS, Made
-from levels.support.checks import known
+from levels.mid_level import LOSSES, OPTIMIZERS, Reconstructible
+from levels.support.checks import lookup
 
 
 class History:
@@ -65,13 +65,13 @@ class Callback:
     def on_train_end(self): ...
 
 
-class Training(Made):
+class Training(Reconstructible):
     """The optimizer and loss that `compile` chose, and a pass over data. Raises NotImplementedError for metrics."""
 
     def __init__(self, optimizer, loss, metrics=()):
-        optimizer = known("optimizer", OPTIMIZERS, optimizer)
+        optimizer = lookup("optimizer", OPTIMIZERS, optimizer)
         self.optimizer = optimizer() if isinstance(optimizer, type) else optimizer
-        loss = known("loss", LOSSES, loss)
+        loss = lookup("loss", LOSSES, loss)
         self.losses = [loss() if isinstance(loss, type) else loss]  # one per output; here there is one
         if metrics:
             raise NotImplementedError("compile: metrics are for the models of levels_more.high_level")

@@ -9,7 +9,7 @@ import numpy as np
 from levels.hardware import PLACE
 from levels.low_level import GradientTape, Variable, constant, function, trace
 from levels.mid_level import Dataset, Layer, Loss
-from levels.support.checks import at_least, check_finite, flag
+from levels.support.checks import check_bool, check_finite, check_int
 
 from .loops import Training, run_training
 
@@ -48,7 +48,7 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
     return (rows.shuffle(len(rows)) if shuffle else rows).batch(batch_size)
 
 
-class _Whole(Layer):
+class _BaseModel(Layer):
     """A layer made of layers. Before its first training it checks that they work in it."""
 
     looked = False  # whether it has checked them
@@ -66,7 +66,7 @@ class _Whole(Layer):
         return super().run(x, training)
 
 
-class Trainable(_Whole):
+class Trainable(_BaseModel):
     """A layer that can be trained: `compile` chooses how, and `train_step` does one step."""
 
     def __init__(self, name=None):
@@ -122,8 +122,8 @@ class Model(Trainable):
         if any(callback.on_train_batch_end for callback in callbacks or ()):
             raise NotImplementedError("on_train_batch_end is called only by the models of levels_more.high_level")
         self.check_parts()
-        data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
-        return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
+        data = batches_of(self, x, y, batch_size, check_bool("fit: shuffle", shuffle))
+        return run_training(self, data, check_int(0, "epochs", epochs), callbacks or (), verbose)
 
 
 class Sequential(Model):

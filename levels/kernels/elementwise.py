@@ -9,9 +9,9 @@ import reprlib
 import numpy as np
 
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
-from levels.support.compiled import STANDS
+from levels.support.compiled import SUBSTITUTIONS
 
-from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtype
+from .registry import _NUMBERS, BACKENDS, UPDATES, kernel, lowered, make, same_dtype
 
 
 def places_of(shape, shapes):
@@ -34,7 +34,7 @@ def nest(places, line):
     return rows + ["    " * depth + text for depth, text in enumerate([*loops, line])]
 
 
-KINDS["cpu"].nest = nest
+BACKENDS["cpu"].nest = nest
 
 
 def loop_source(name, places, numbers=(), around=nest):
@@ -48,7 +48,7 @@ def loop_source(name, places, numbers=(), around=nest):
 
 def element_loop(function, x, places, numbers=()):
     """Return the Python loop around a scalar function, for arrays like `x`. See `loop_source`."""
-    backend = KINDS[x.device.kind]
+    backend = BACKENDS[x.device.kind]
     scope = {"__name__": "__main__", "scalar": function, "number": x.dtype.type, **backend.names}
     exec(loop_source("scalar", places, numbers, backend.nest), scope)
     return scope["loop"]
@@ -74,7 +74,7 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
     if common != (shape or common) or op in UPDATES and shapes[0] != common:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
     places, views = places_of(common, shapes), None
-    if not KINDS[last.device.kind].ravels:  # then an array seen as one row is reshaped to one
+    if not BACKENDS[last.device.kind].ravels:  # then an array seen as one row is reshaped to one
         views = [s if "," in place else (math.prod(s),) for s, place in zip([common, *shapes], places)]
     loop = lowered(element_loop(function, last, places, rest), last)
     return make(op, common, gives or dtype, inputs, loop, views, rest)
@@ -101,14 +101,14 @@ def _in_halves(x, n):  # x·2ⁿ in two steps, since 2ⁿ alone may be too small
     return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
-STANDS[exp] = EXP.get
-STANDS[log] = LOG.get
-STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
-STANDS[rint] = lambda dtype: lambda x: np.rint(x)
-STANDS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
-STANDS[scaled] = lambda dtype: _in_halves
+SUBSTITUTIONS[exp] = EXP.get
+SUBSTITUTIONS[log] = LOG.get
+SUBSTITUTIONS[select] = lambda dtype: lambda condition, x, y: x if condition else y
+SUBSTITUTIONS[rint] = lambda dtype: lambda x: np.rint(x)
+SUBSTITUTIONS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
+SUBSTITUTIONS[scaled] = lambda dtype: _in_halves
 # the n for which x lies between √½·2ⁿ and √2·2ⁿ
-STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
+SUBSTITUTIONS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
 
 scalar("add", takes="fi")(lambda x, y: x + y)
@@ -116,7 +116,7 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # each x gets its share of dy
+scalar("broadcast_divide", count=3.0)(lambda dy, x, count: dy / count)  # each x gets its share of dy
 scalar("broadcast_to", takes="fi")(lambda x: x)  # the loop around it does the work
 
 

@@ -7,10 +7,10 @@ import reprlib
 
 import numpy as np
 
-from levels.support.checks import flag
+from levels.support.checks import check_bool
 
 from .elementwise import _plan_elementwise, element_loop
-from .registry import KINDS, PLANNERS, kernel, kernel_of, lowered, make, same_dtype
+from .registry import BACKENDS, PLANNERS, kernel, kernel_of, lowered, make, same_dtype
 
 
 def reduce_rows(combine, start):
@@ -39,7 +39,7 @@ def reduce_columns(combine, start):
     return loop
 
 
-KINDS["cpu"].loops = reduce_rows, reduce_columns
+BACKENDS["cpu"].loops = reduce_rows, reduce_columns
 QUICKER = {}  # a loop -> a faster one that gives the same bits
 
 
@@ -59,11 +59,11 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     """Plan a reduction over one axis, a tuple of adjacent axes, or all axes (axis=None)."""
     axes, (before, within, after) = reduced(op, x.shape, axis)
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
-    keep = flag(f"{op}: keepdims", keepdims)
+    keep = check_bool(f"{op}: keepdims", keepdims)
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
     if dtype.kind == "i":  # integers have no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
-    along_rows, down_columns = (QUICKER.get(loop, loop) for loop in KINDS[x.device.kind].loops)
+    along_rows, down_columns = (QUICKER.get(loop, loop) for loop in BACKENDS[x.device.kind].loops)
     reduction, columns = (along_rows, ()) if after == 1 else (down_columns, (after,))
     fast = ("reassoc",) if after == 1 and within >= 1024 and dtype == np.float32 else ()
 

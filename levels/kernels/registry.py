@@ -44,7 +44,7 @@ class Backend:
 
 
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
-KINDS = {"cpu": Backend(compile_cpu)}  # kind of device -> its Backend
+BACKENDS = {"cpu": Backend(compile_cpu)}  # kind of device -> its Backend
 
 
 def kernel_of(op, kind):
@@ -95,7 +95,7 @@ PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 def lowered(function, x, *how):
     """Return a compiler: when called, it compiles this function for arrays like `x`, a buffer or a Spec."""
-    return functools.partial(KINDS[x.device.kind].compiler, function, x.dtype, *how)
+    return functools.partial(BACKENDS[x.device.kind].compiler, function, x.dtype, *how)
 
 
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
@@ -154,10 +154,10 @@ def kernel(op, *kinds, planner=None):
     """Return a decorator: its function becomes the kernel of `op` on these kinds of device, compiled on first use."""
 
     def enter(function):
-        if not (isinstance(op, str) and callable(function) and all(str(kind) in KINDS for kind in kinds)):
+        if not (isinstance(op, str) and callable(function) and all(str(kind) in BACKENDS for kind in kinds)):
             raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
         plain = getattr(function, "py_func", function)  # the function inside numba's `njit`
-        for kind in kinds or KINDS:  # all kinds, if none is named
+        for kind in kinds or BACKENDS:  # all kinds, if none is named
             KERNELS.version += KERNELS.get((op, kind), plain) is not plain
             KERNELS.first.setdefault((op, kind), plain)
             KERNELS[op, kind] = plain
@@ -210,14 +210,14 @@ KERNEL_TRIALS = []  # trial(op, kind, function, before): raises ValueError if a 
 @contextmanager
 def use(op, kind, function):
     """In a `with` block, make `function` the kernel of `op` on a kind of device. Raises LookupError if it had none."""
-    before, compiler = kernel_of(op, kind), KINDS[kind].compiler
+    before, compiler = kernel_of(op, kind), BACKENDS[kind].compiler
     try:
         for trial in KERNEL_TRIALS:
             trial(op, kind, function, before)
         if not KERNEL_TRIALS:
-            KINDS[kind].compiler = functools.partial(compiler, boundscheck=True)
+            BACKENDS[kind].compiler = functools.partial(compiler, boundscheck=True)
         kernel(op, kind)(function)
         yield
     finally:
-        KINDS[kind].compiler = compiler
+        BACKENDS[kind].compiler = compiler
         kernel(op, kind)(before)

@@ -3,27 +3,27 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 from levels.kernels import reduced
-from levels.support.checks import flag
+from levels.support.checks import check_bool
 
 from .ops import reduce_sum
-from .tensors import DOOR, Run, Variable, _as_tensors, apply, as_tensor
+from .tensors import DOOR, Interpreter, Variable, _as_tensors, apply, as_tensor
 
 
-class _Tape(Run):
+class _Tape(Interpreter):
     """The interpreter in a `with` block: it passes each op on to the one below, and records it."""
 
     def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
-        self.persistent = flag("persistent", persistent)  # may be read any number of times
+        self.persistent = check_bool("persistent", persistent)  # may be read any number of times
 
     def __enter__(self):
         if self.below:
             raise RuntimeError("this tape was open before; make another one")
-        self.below, DOOR.stands = DOOR.stands, self
+        self.below, DOOR.top = DOOR.top, self
         return self
 
     def __exit__(self, *_):
-        DOOR.stands = self.below
+        DOOR.top = self.below
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
@@ -71,9 +71,9 @@ def unbroadcast(dx, shape):
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """Return the gradient of x, which was reduced to y: each number gets the dy of its sum, divided by a count."""
     if axis is not None and not keepdims:  # restore the reduced axes, with size 1
-        axes, _ = reduced("spread", x.spec.shape, axis)
+        axes, _ = reduced("broadcast_divide", x.spec.shape, axis)
         dy = apply("reshape", dy, shape=tuple(1 if k in axes else size for k, size in enumerate(x.spec.shape)))
-    return apply("spread", dy, x, count=count)
+    return apply("broadcast_divide", dy, x, count=count)
 
 
 def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
@@ -97,7 +97,7 @@ VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nby
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 
-def made_from(sources, records):
+def reachable(sources, records):
     """Return the set of these tensors and all that were made from them."""
     made = set(sources)
     for _, inputs, _, y in records:
@@ -114,9 +114,9 @@ def _gradients_of(sources, gradients):
     return [gradients[source] for source in sources]
 
 
-def walk_back(records, target, sources):
+def backward_pass(records, target, sources):
     """Return the gradients, walking backwards. Raises LookupError for a missing rule, ValueError for unused sources."""
-    needed, one = made_from(sources, records), as_tensor(1.0, target)
+    needed, one = reachable(sources, records), as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
@@ -134,12 +134,12 @@ WALKS = []  # walk(records, target, sources): the same gradients, sooner, or Non
 
 
 def quickest_walk(records, target, sources):
-    """Return the gradients from the first of WALKS that finds them, or from `walk_back`. Raises what that raises."""
+    """Return the gradients from the first of WALKS that finds them, or from `backward_pass`. Raises what that raises."""
     for walk in WALKS:
         found = walk(records, target, sources)
         if found is not None:
             return found
-    return walk_back(records, target, sources)
+    return backward_pass(records, target, sources)
 
 
 class GradientTape(_Tape):

@@ -18,7 +18,7 @@ from .graph import _results_of, dce, trace
 from .ops import gather
 from .replay import Replay, _check_single, _stacked
 from .row_program import NoProgram, RowProgram
-from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
+from .tensors import DOOR, EAGER, Tensor, Variable, as_tensor, constant
 
 
 class Eager(GradientTape):
@@ -123,7 +123,7 @@ class Function(_Programs):
     """
 
     def __call__(self, *args):
-        if DOOR.stands is not RUN:  # a tape or a trace needs to see every op
+        if DOOR.top is not EAGER:  # a tape or a trace needs to see every op
             return self.python(*args)
         args = [as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x for x in args]
         key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
@@ -145,7 +145,7 @@ class Function(_Programs):
             )
         (count,), outs = rows.pop(), []
         parts = [row_numbers("over: batches", part, count) for part in even(batches)]
-        if DOOR.stands is not RUN:
+        if DOOR.top is not EAGER:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
             return _packed(_stacked([*map(_results_of, results)]), results[-1])
         for part in parts:

@@ -5,7 +5,7 @@
 from levels.hardware import Spec
 from levels.support.storage import CREATED
 
-from .tensors import DOOR, Run, Tensor, Variable, as_tensor
+from .tensors import DOOR, Interpreter, Tensor, Variable, as_tensor
 
 
 class Node:
@@ -39,35 +39,35 @@ class Symbol(Tensor):
         return f"Symbol({self.spec})"
 
 
-class Trace(Run):
-    """The interpreter that records each op as a node. `known`: {a variable or a constant: its current value}."""
+class Trace(Interpreter):
+    """The interpreter that records each op as a node. `env`: {a variable or a constant: its current value}."""
 
     def __init__(self):
-        self.nodes, self.known = [], {}
+        self.nodes, self.env = [], {}
 
     def do(self, op, plan, inputs, attrs):
-        return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)
+        return self.add_node(op, [self.node(x) for x in inputs], attrs, plan.spec)
 
     def read(self, variable):
-        return self.leaf("variable", variable)
+        return self.add_leaf("variable", variable)
 
     def assign(self, variable, value):
-        self.known[variable] = value
+        self.env[variable] = value
 
-    def leaf(self, kind, x):
+    def add_leaf(self, kind, x):
         """Return the current value of a variable or a constant tensor; at first, a new leaf."""
-        if x not in self.known:
-            self.known[x] = self.noted(kind, [], {"of": x}, x.spec)
-        return self.known[x]
+        if x not in self.env:
+            self.env[x] = self.add_node(kind, [], {"of": x}, x.spec)
+        return self.env[x]
 
-    def noted(self, op, inputs, attrs, spec):
+    def add_node(self, op, inputs, attrs, spec):
         """Add a node to the trace, and return its symbol."""
         self.nodes.append(Node(op, inputs, attrs, spec))
         return Symbol(self, self.nodes[-1])
 
     def node(self, x):
         """Return the node of a symbol, or of a tensor as a constant. Raises TypeError for another trace's symbol."""
-        x = x if type(x) is Symbol else self.leaf("constant", x)
+        x = x if type(x) is Symbol else self.add_leaf("constant", x)
         if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
         return x.node
@@ -98,15 +98,15 @@ def _results_of(given):
 
 def trace(python, signature):
     """Run `python` on symbols of these Specs. Return the graph, what `python` returned, and the variables it made."""
-    here, before, begun = Trace(), DOOR.stands, next(CREATED)
-    args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
-    DOOR.stands = here
+    here, before, begun = Trace(), DOOR.top, next(CREATED)
+    args = [here.add_node("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
+    DOOR.top = here
     try:
         result = python(*args)
         outputs = [here.node(as_tensor(x)) for x in _results_of(result)]
     finally:
-        DOOR.stands = before
-    new = {v: here.node(x) for v, x in [*here.known.items()] if isinstance(v, Variable)}
+        DOOR.top = before
+    new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
     return Graph(here.nodes, outputs, updates), result, [v for v in new if v.created > begun]
 

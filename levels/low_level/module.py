@@ -18,7 +18,7 @@ def _inside(x):
 class Module:
     """A holder of variables, in attributes and in lists, tuples, dicts and modules there.
 
-    A part whose class has an attribute `apart`, such as a metric, is left out.
+    A part whose class has an attribute `excluded`, such as a metric, is left out.
     """
 
     def named(self, kind):
@@ -32,7 +32,7 @@ class Module:
             if isinstance(value, kind) and found.setdefault(name, value) is not value:
                 raise ValueError(f"two parts have the name {name[:50]!r}")
             for k, part in reversed(_inside(value)):
-                if isinstance(part, (kind, Module, list, tuple, dict)) and not hasattr(type(part), "apart"):
+                if isinstance(part, (kind, Module, list, tuple, dict)) and not hasattr(type(part), "excluded"):
                     waiting.append((f"{name}.{k}" if name else str(k), part))
         return found
 

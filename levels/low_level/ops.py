@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from levels.support.checks import unmasked
+from levels.support.checks import numeric_array
 
 from .tensors import Operators, Tensor, apply, as_tensor
 
@@ -28,7 +28,7 @@ def gather(x, rows):
     """Return these rows of x[n, …], as [*rows.shape, …]. Raises TypeError unless all are ints, IndexError beyond x."""
     x = as_tensor(x)
     if not isinstance(rows, Operators):
-        rows = unmasked(rows)
+        rows = numeric_array(rows)
         if rows.dtype.kind not in "iu" and rows.size:
             raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
         rows = x.device.put(rows.astype(np.int64), Tensor)
@@ -44,18 +44,18 @@ def clip(x, low, high):
 
 def reduce_sum(x, axis=None, keepdims=False):
     """Sum over one axis, neighbouring axes or all (None), in order from 0.0. Long float32 rows may be reordered."""
-    return apply("reduce_sum", x, axis=_whole(axis), keepdims=keepdims)
+    return apply("reduce_sum", x, axis=_normalize_axis(axis), keepdims=keepdims)
 
 
 def reduce_mean(x, axis=None, keepdims=False):
     """Divide the sum of floats by their count. Raises TypeError for other dtypes."""
-    return apply("reduce_mean", x, axis=_whole(axis), keepdims=keepdims)
+    return apply("reduce_mean", x, axis=_normalize_axis(axis), keepdims=keepdims)
 
 
-def _whole(axis):
+def _normalize_axis(axis):
     """Convert an axis, or a tuple of axes, to Python's int. None stays None. Raises TypeError for anything else."""
     if axis is None or type(axis) is int:
         return axis
     if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer, Operators)):
         raise TypeError(f"axis {axis!r:.60}: expected a whole number")
-    return tuple(map(_whole, axis)) if isinstance(axis, tuple) else axis.__index__()
+    return tuple(map(_normalize_axis, axis)) if isinstance(axis, tuple) else axis.__index__()

@@ -8,10 +8,10 @@ import threading
 import numpy as np
 
 from levels.kernels import planned
-from levels.support.storage import renamed
+from levels.support.storage import alias
 
 from .ops import gather
-from .tensors import RUN, Variable, as_tensor, constant
+from .tensors import EAGER, Variable, as_tensor, constant
 
 
 class Replay:
@@ -23,14 +23,14 @@ class Replay:
 
     def run(self, args):
         """Run one step on these arguments: update the variables, and return the results."""
-        value_of = {"input": args.__getitem__, "variable": Variable.newest, "constant": as_tensor}
+        value_of = {"input": args.__getitem__, "variable": Variable.read_value, "constant": as_tensor}
         with self.lock:  # one thread at a time
             values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
-                values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
+                values[node] = EAGER.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
             for variable, node in self.graph.updates.items():
-                variable.replace(values[node])
-        return [renamed(values[node]) for node in self.graph.outputs]
+                variable.set_value(values[node])
+        return [alias(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
         """Run a step for each row of `batches`. Return a tensor for each result, with one number per step."""

@@ -77,7 +77,7 @@ def _products(node, shape, x, w):
     return np.array([dot(row, unit) for row in x for unit in w.T], object).reshape(shape)
 
 
-FORMS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the result from a total
+LOWERINGS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the result from a total
     "matmul": _products,
     "reshape": lambda node, shape, x: x.reshape(shape),
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
@@ -87,11 +87,11 @@ FORMS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the re
 }
 
 
-def _form_of(op):
+def _lowering_of(op):
     """Return the function that computes an op. Raises NoProgram if there is none."""
-    if op not in ELEMENTWISE and op not in FORMS:
+    if op not in ELEMENTWISE and op not in LOWERINGS:
         raise NoProgram(f"{op} has no form for single numbers")
-    return _elementwise if op in ELEMENTWISE else FORMS[op]
+    return _elementwise if op in ELEMENTWISE else LOWERINGS[op]
 
 
 def check_fits(graph):
@@ -125,7 +125,7 @@ def _write(graph, parts, batch, load, total_of):
     def compute(part, row=None):
         for x in graph.nodes:
             if parts[x] == part and x.inputs:
-                known[x] = _form_of(x.op)(x, shape[x], *[known[y] for y in x.inputs])
+                known[x] = _lowering_of(x.op)(x, shape[x], *[known[y] for y in x.inputs])
             elif parts[x] == part and x not in known:
                 numbers = [a.load(arrays[x.attrs["of"]], *place(x, index, row)) for index in np.ndindex(shape[x])]
                 known[x] = np.array(numbers, object).reshape(shape[x])
@@ -142,11 +142,11 @@ def _write(graph, parts, batch, load, total_of):
         with a.loop(batch, a.lanes) as r:
             compute("row", load(a, batches, step, r))
             for x, total in totals.items():
-                for term in _form_of(f"sum {x.op}")(x, shape[x], *map(known.get, x.inputs)):
+                for term in _lowering_of(f"sum {x.op}")(x, shape[x], *map(known.get, x.inputs)):
                     _each(operator.iadd, total, term)
             keep(graph.outputs, outs, step, row=r)
         for x, sums in totals.items():
-            known[x] = _each(functools.partial(FORMS.get(f"end {x.op}", lambda node, one: one), x), total_of(a, sums))
+            known[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda node, one: one), x), total_of(a, sums))
         compute("after")
         keep(graph.outputs, outs, step)
         keep(graph.updates.values(), map(arrays.get, graph.updates))

@@ -10,12 +10,12 @@ import numpy as np
 
 from levels.hardware import PLACE, Buffer, pool
 from levels.kernels import planned
-from levels.support.checks import flag, unmasked
+from levels.support.checks import check_bool, numeric_array
 from levels.support.operators import SeveralOps
 from levels.support.storage import Storage
 
 
-class Run:
+class Interpreter:
     """The interpreter that runs each op at once."""
 
     def do(self, op, plan, inputs, attrs):
@@ -24,19 +24,19 @@ class Run:
 
     def read(self, variable):
         """Return the tensor that the variable names now."""
-        return variable.newest()
+        return variable.read_value()
 
     def assign(self, variable, value):
         """Let the variable name another tensor."""
-        variable.replace(value)
+        variable.set_value(value)
 
 
 class _Door(threading.local):
-    stands = Run()  # the interpreter; each thread has its own
+    top = Interpreter()  # the interpreter; each thread has its own
 
 
 DOOR = _Door()
-RUN = DOOR.stands
+EAGER = DOOR.top
 
 
 def apply(op, *inputs, **attrs):
@@ -45,10 +45,10 @@ def apply(op, *inputs, **attrs):
         if type(x) is not Tensor:
             inputs = _as_tensors(inputs)
             break
-    return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
+    return DOOR.top.do(op, planned(op, inputs, attrs), inputs, attrs)
 
 
-def sides(op):
+def binary_op(op):
     """Return an operator's two methods, as for `x - 1.0` and for `1.0 - x`."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
@@ -61,11 +61,11 @@ class Operators(SeveralOps):
 
     __slots__ = ()
     operators = OPERATORS
-    __add__, __radd__ = sides("add")
-    __sub__, __rsub__ = sides("subtract")
-    __mul__, __rmul__ = sides("multiply")
-    __truediv__, __rtruediv__ = sides("divide")
-    __matmul__, __rmatmul__ = sides("matmul")
+    __add__, __radd__ = binary_op("add")
+    __sub__, __rsub__ = binary_op("subtract")
+    __mul__, __rmul__ = binary_op("multiply")
+    __truediv__, __rtruediv__ = binary_op("divide")
+    __matmul__, __rmatmul__ = binary_op("matmul")
 
     def __pow__(self, other):
         return self * self if type(other) is int and other == 2 else self.power(other)
@@ -104,7 +104,7 @@ def constant(values, dtype=None):
     """Make a tensor: Python's floats become float32, and arrays keep their dtype. Raises TypeError, OverflowError."""
     if isinstance(values, Operators) and (dtype is None or dtype == values.dtype):
         return as_tensor(values)
-    leaf, array = values, unmasked(values)
+    leaf, array = values, numeric_array(values)
     while isinstance(leaf, (list, tuple)) and len(leaf):
         leaf = leaf[0]
     if dtype is None:
@@ -115,7 +115,7 @@ def constant(values, dtype=None):
 def as_tensor(value, like=None):
     """Convert a variable, an array or numbers to a tensor. A Python number takes the dtype and device of `like`."""
     if isinstance(value, Variable):
-        return DOOR.stands.read(value)
+        return DOOR.top.read(value)
     if type(value) in (float, int, bool) and isinstance(like, Operators):
         return _number(value, value or str(value), like.spec)
     return value if isinstance(value, Tensor) else constant(value)
@@ -128,7 +128,7 @@ def _as_tensors(values):
             break
     tensors = []
     for x in values:  # (a comprehension would take half as long again)
-        tensors.append(x if type(x) is Tensor else DOOR.stands.read(x) if type(x) is Variable else as_tensor(x, like))
+        tensors.append(x if type(x) is Tensor else DOOR.top.read(x) if type(x) is Variable else as_tensor(x, like))
     return tensors
 
 
@@ -146,9 +146,9 @@ class Variable(Storage, Operators):
     def __init__(self, value, name=None, trainable=True):
         super().__init__(as_tensor(value))
         self.name, self.grad = name, None
-        self.trainable = flag("trainable", trainable)
+        self.trainable = check_bool("trainable", trainable)
 
-    value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
+    value = property(lambda self: DOOR.top.read(self), doc="The tensor that it names.")
 
     def numpy(self):
         """Return a copy of its numbers as a NumPy array."""
@@ -159,7 +159,7 @@ class Variable(Storage, Operators):
         value = value if type(value) is Tensor else as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
-        DOOR.stands.assign(self, value)
+        DOOR.top.assign(self, value)
 
 
 def _copied(kind, array, name, *more):

@@ -7,13 +7,13 @@
 from levels.support.fronts import absent
 
 from .data import Dataset
-from .layers import ACTIVATIONS, INITIALIZERS, RANDOM, Dense, Layer, Made, affine, glorot_uniform
+from .layers import ACTIVATIONS, INITIALIZERS, RANDOM, Dense, Layer, Reconstructible, affine, glorot_uniform
 from .losses import LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, cross_entropy, squared_error
 from .optimizers import OPTIMIZERS, SGD, Adam, Optimizer, descend
 from .tasks import dnn_classifier, linear_regression
 
 __all__ = [
-    "ACTIVATIONS", "Adam", "BinaryCrossentropy", "Dataset", "Dense", "INITIALIZERS", "LOSSES", "Layer", "Loss", "Made",
+    "ACTIVATIONS", "Adam", "BinaryCrossentropy", "Dataset", "Dense", "INITIALIZERS", "LOSSES", "Layer", "Loss", "Reconstructible",
     "MeanSquaredError", "OPTIMIZERS", "Optimizer", "RANDOM", "SGD", "affine", "cross_entropy", "descend",
     "dnn_classifier", "glorot_uniform", "linear_regression", "squared_error"
 ]

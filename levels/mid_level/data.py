@@ -8,12 +8,12 @@ import reprlib
 import numpy as np
 
 from levels.low_level import constant, gather
-from levels.support.checks import at_least, row_numbers
+from levels.support.checks import check_int, row_numbers
 
-from .layers import RANDOM, Made
+from .layers import RANDOM, Reconstructible
 
 
-class _Rows(Made):
+class _Rows(Reconstructible):
     """Rows of a tuple of `arrays`. `make()` returns row numbers: [rows], or batches of them."""
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
@@ -60,8 +60,8 @@ class Dataset(_Rows):
 
     def shuffle(self, buffer_size, seed=None):
         """Shuffle anew in each pass. The same seed gives the same orders. Raises ValueError for too small a buffer."""
-        n = at_least(self.length, "shuffle: buffer_size", buffer_size)
-        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
+        n = check_int(self.length, "shuffle: buffer_size", buffer_size)
+        seed = RANDOM.getrandbits(32) if seed is None else check_int(0, "shuffle: seed", seed)
         passes = itertools.count()
 
         def make():
@@ -73,7 +73,7 @@ class Dataset(_Rows):
 
     def batch(self, batch_size):
         """Make batches of that many rows; the last one may be shorter. Raises ValueError for a dataset of batches."""
-        n = at_least(1, "batch: batch_size", batch_size)
+        n = check_int(1, "batch: batch_size", batch_size)
         if self.batches:
             raise ValueError(f"batch: {self.length} batches make no batch of {n}")
 

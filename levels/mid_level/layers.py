@@ -11,7 +11,7 @@ import numpy as np
 
 from levels.hardware import PLACE
 from levels.low_level import Module, Variable, as_tensor, nn
-from levels.support.checks import at_least, flag, known
+from levels.support.checks import check_bool, check_int, lookup
 from levels.support.locks import MAKING
 
 
@@ -33,24 +33,24 @@ INITIALIZERS = {"zeros": lambda shape: [0.0] * math.prod(shape), "glorot_uniform
 ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 
-class Made:
-    """An object that keeps its arguments: `part.again()` makes a new one with them."""
+class Reconstructible:
+    """An object that keeps its arguments: `part.recreate()` makes a new one with them."""
 
     def __new__(cls, *args, **options):
         part = super().__new__(cls)
-        part.again = functools.partial(cls, *args, **options)
+        part.recreate = functools.partial(cls, *args, **options)
         return part
 
     def __repr__(self):
-        given = [*map(repr, self.again.args), *(f"{name}={value!r}" for name, value in self.again.keywords.items())]
+        given = [*map(repr, self.recreate.args), *(f"{name}={value!r}" for name, value in self.recreate.keywords.items())]
         return f"{type(self).__name__}({', '.join(given)})"
 
 
 # What all layers share: a name, a dtype, a build on the first call, `trainable`. You may skip how it is written.
-class _Part(Made, Module):
+class _Part(Reconstructible, Module):
     hears_training = False  # whether `call` may have an argument `training`
     building = False  # whether `build_for` is running
-    changes = True  # see `trainable`
+    trainable_flag = True  # see `trainable`
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
@@ -79,22 +79,22 @@ class _Part(Made, Module):
     def starting(self, initializer, shape):
         """Return an initializer's numbers for this shape, in the layer's dtype."""
         spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # raises if shape or dtype is wrong
-        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
+        return np.reshape(lookup("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
 
     def check_model(self, model):
         """Raise TypeError if this layer would not work in that model. All layers of this level work in any model."""
 
-    trainable = property(lambda self: self.changes, doc="Whether its variables, and those inside it, may change.")
+    trainable = property(lambda self: self.trainable_flag, doc="Whether its variables, and those inside it, may change.")
 
     @trainable.setter
     def trainable(self, value):
         for part in self.named(_Part).values():
-            part.changes = flag(f"{self.name}: trainable", value)
+            part.trainable_flag = check_bool(f"{self.name}: trainable", value)
 
     @property
     def trainable_variables(self):
         """The trainable variables of all parts that are trainable."""
-        still = {v for part in self.named(_Part).values() if not part.changes for v in part.variables}
+        still = {v for part in self.named(_Part).values() if not part.trainable_flag for v in part.variables}
         return [v for v in super().trainable_variables if v not in still]
 
     def __repr__(self):
@@ -127,8 +127,8 @@ class Dense(Layer):
     def __init__(self, units, activation=None, *, kernel_initializer="glorot_uniform",
                  bias_initializer="zeros", name=None, dtype=None):  # fmt: skip
         super().__init__(name, dtype)
-        self.units = at_least(1, "Dense: units", units)
-        self.activation = known("activation", ACTIVATIONS, "linear" if activation is None else activation)
+        self.units = check_int(1, "Dense: units", units)
+        self.activation = lookup("activation", ACTIVATIONS, "linear" if activation is None else activation)
         self.initializers = kernel_initializer, bias_initializer
 
     def build(self, shape):

@@ -6,7 +6,7 @@ import numpy as np
 
 from levels.low_level import Tensor, as_tensor, clip, log, reduce_mean
 
-from .layers import Made
+from .layers import Reconstructible
 
 
 def squared_error(y_true, y_pred):
@@ -16,11 +16,11 @@ def squared_error(y_true, y_pred):
 
 
 # The checks that all losses share: labels and predictions must fit each other. You may skip how they are written.
-class _Checked(Made):
+class _Checked(Reconstructible):
     probabilities = classes = False  # whether both are probabilities; whether y_true holds class numbers
 
     def __init__(self):
-        """Take no arguments. (`Made` alone would accept any.)"""
+        """Take no arguments. (`Reconstructible` alone would accept any.)"""
 
     def checked(self, y_true, y_pred):
         """Convert both to tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""

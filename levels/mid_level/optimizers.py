@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from levels.low_level import Module, Operators, Variable, constant, exp, sqrt
-from levels.support.checks import positive
+from levels.support.checks import check_positive
 from levels.support.locks import MAKING
 
-from .layers import Made
+from .layers import Reconstructible
 
 
 def descend(rate, dw, w):
@@ -19,11 +19,11 @@ def descend(rate, dw, w):
 
 
 # What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
-class _Rated(Made, Module):
-    apart = True  # a model that keeps an optimizer does not list the optimizer's variables
+class _Rated(Reconstructible, Module):
+    excluded = True  # a model that keeps an optimizer does not list the optimizer's variables
 
     def __init__(self, learning_rate=0.01):
-        self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for
+        self.trained_variables = self.rate = None  # trained_variables: a dict whose keys are the variables it was built for
         self.learning_rate = learning_rate
 
     learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate)
@@ -32,7 +32,7 @@ class _Rated(Made, Module):
     def learning_rate(self, value):
         first = value(constant(0.0)) if callable(value) else value  # a schedule can be checked only at step 0
         first = float(first) if isinstance(first, Operators) else first
-        first = positive(f"{type(self).__name__}: learning_rate", first, zero=True)
+        first = check_positive(f"{type(self).__name__}: learning_rate", first, zero=True)
         value = value if callable(value) else first
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
@@ -46,9 +46,9 @@ class _Rated(Made, Module):
             raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
         gradients, variables = zip(*pairs, strict=True)
         with MAKING:
-            if self.owners is None:
+            if self.trained_variables is None:
                 self.build(variables)
-        if [*map(id, self.owners)] != [*map(id, variables)]:
+        if [*map(id, self.trained_variables)] != [*map(id, variables)]:
             raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
         return gradients, variables
 
@@ -59,7 +59,7 @@ class _Rated(Made, Module):
         self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
-        self.owners = dict.fromkeys(variables)  # set last: now the optimizer is built
+        self.trained_variables = dict.fromkeys(variables)  # set last: now the optimizer is built
 
 
 class Optimizer(_Rated):
@@ -95,8 +95,8 @@ class Adam(Optimizer):
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7):
         super().__init__(learning_rate)
-        self.betas = positive("Adam: beta_1", beta_1, 1.0), positive("Adam: beta_2", beta_2, 1.0)
-        self.epsilon = positive("Adam: epsilon", epsilon)
+        self.betas = check_positive("Adam: beta_1", beta_1, 1.0), check_positive("Adam: beta_2", beta_2, 1.0)
+        self.epsilon = check_positive("Adam: epsilon", epsilon)
 
     def update(self, rate, dw, w, m, v):
         (b1, b2), t = self.betas, self.iterations

@@ -5,7 +5,7 @@ import numbers
 import numpy as np
 
 
-def check_reach(name, array, axis, extent, sizes):
+def check_bound(name, array, axis, extent, sizes):
     """Raise IndexError if an index below `extent` can exceed that axis of an array, as far as sizes are known."""
     extent, size = (sizes.get(n, n) for n in (extent, array.shape[axis]))
     if not isinstance(extent, str) and not isinstance(size, str) and extent > size:
@@ -45,8 +45,8 @@ def checked(program, given, buffers):
             for row in (memory[key].min(), memory[key].max()) if memory[key].size else ():
                 if not 0 <= row < limit:
                     raise IndexError(f"{name}: {key} holds row {row}; there are {limit} rows")
-    for reached in program.reaches:
-        check_reach(name, *reached, sizes)
+    for reached in program.bounds:
+        check_bound(name, *reached, sizes)
     words = sizes | {key: data.ctypes.data for key, data in memory.items()}
     for key in given.keys() - memory.keys():
         if not isinstance(given[key], numbers.Real):

@@ -6,12 +6,12 @@ import reprlib
 import numpy as np
 
 
-def unmasked(values):
+def numeric_array(values):
     """Return these numbers as a NumPy array. Raises TypeError for non-numbers, and if a mask would be lost."""
     if type(values) in (list, tuple):
         for each in values:
             if isinstance(each, (list, tuple, np.ma.MaskedArray)):
-                unmasked(each)
+                numeric_array(each)
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
     try:
@@ -44,7 +44,7 @@ def real(value):
     return float(value) if isinstance(value, (float, np.floating)) else None
 
 
-def flag(name, value):
+def check_bool(name, value):
     """Return the value as a bool if it is True or False. Else raise TypeError."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} is {value!r:.60}; expected True or False")
@@ -58,7 +58,7 @@ def meant(name, names):
     return near if slip and near[:1] == name[:1] else None
 
 
-def known(what, table, name):
+def lookup(what, table, name):
     """Return the entry `name` of a table, or `name` itself if it acts like an entry. Raises ValueError, TypeError."""
     does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
     if not isinstance(name, str):
@@ -74,14 +74,14 @@ def known(what, table, name):
     return table[name]
 
 
-def at_least(least, name, value):
+def check_int(least, name, value):
     """Return the value as an int if it is an integer >= `least`. Else raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
     return int(value)
 
 
-def positive(name, value, below=np.inf, zero=False):
+def check_positive(name, value, below=np.inf, zero=False):
     """Return the value as a Python number if 0 < value < `below` (0 is allowed with `zero`). Else raise ValueError."""
     number = real(value)
     if number is None or not (0.0 < number < below or (zero and number == 0)):
@@ -93,7 +93,7 @@ def positive(name, value, below=np.inf, zero=False):
 def row_numbers(what, batches, rows):
     """Convert row numbers to int64[steps, batch]. Raises ValueError for other values, IndexError beyond range(rows)."""
     try:
-        found = unmasked(batches)
+        found = numeric_array(batches)
     except TypeError:
         found = np.zeros(0)
     if found.ndim != 2 or found.dtype.kind not in "iu" or not found.size:
@@ -142,7 +142,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
 
 def _check_array(name, array, dtype, *shape):
     """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
-    if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
+    if not isinstance(array, np.ndarray) or (numeric_array(array).dtype, array.shape) != (dtype, shape):
         raise ValueError(f"{name} is {_described(array)}; expected a NumPy array {dtype}{list(shape)}")
     check_finite(name, array)
 

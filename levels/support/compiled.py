@@ -14,9 +14,9 @@ import types
 import llvmlite
 import numpy as np
 
-from .cache import keep, kept
+from .cache import cache_get, cache_put
 
-STANDS = {}  # a Python function -> function(dtype), which returns what kernels for that dtype call in its place
+SUBSTITUTIONS = {}  # a Python function -> function(dtype), which returns what kernels for that dtype call in its place
 _PROGRAMS = {}  # hash -> program
 # types with a complete repr: two values with the same text are equal
 _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
@@ -91,7 +91,9 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     """
     import numba  # takes most of a second, so it is imported only when needed
 
-    made = specialised(function, dtype, STANDS, lambda called: compile_cpu(called, dtype, boundscheck=boundscheck))
+    made = specialised(
+        function, dtype, SUBSTITUTIONS, lambda called: compile_cpu(called, dtype, boundscheck=boundscheck)
+    )
     allowed = {*fastmath, "contract"} if dtype == np.float32 else {*fastmath}
     how = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__, dtype, boundscheck
     try:
@@ -117,13 +119,13 @@ class _Cache:
         from numba.core.compiler import CompileResult
 
         context.refresh()  # loads numba's own functions first, which this one may call
-        data = kept(f"{self.name} {types} {context.codegen().magic_tuple()}")
+        data = cache_get(f"{self.name} {types} {context.codegen().magic_tuple()}")
         return data and CompileResult._rebuild(context, *pickle.loads(data))
 
     def save_overload(self, types, result):
         from numba.core import serialize
 
-        keep(f"{self.name} {types} {result.codegen.magic_tuple()}", serialize.dumps(result._reduce()))
+        cache_put(f"{self.name} {types} {result.codegen.magic_tuple()}", serialize.dumps(result._reduce()))
 
 
 def for_types(program, arguments):

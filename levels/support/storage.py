@@ -15,7 +15,7 @@ def address_of(array):
     return addressof(_bytes_of(array))
 
 
-def renamed(x):
+def alias(x):
     """Return a new tensor that shares the numbers, shape and dtype of x: tapes identify tensors by object identity."""
     return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
@@ -24,7 +24,7 @@ class Storage:
     """Holds a tensor, `current`. `pinned` is None, or the address at which a program overwrites it under the `lock`."""
 
     def __init__(self, tensor):
-        self.spec, self.current, self.pinned = tensor.spec, renamed(tensor), None
+        self.spec, self.current, self.pinned = tensor.spec, alias(tensor), None
         self.created, self.lock = next(CREATED), threading.Lock()
 
     shape = property(lambda self: self.spec.shape)
@@ -39,12 +39,12 @@ class Storage:
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = no_step
 
-    def replace(self, tensor):
+    def set_value(self, tensor):
         """Set the current tensor directly. (`assign` also informs tapes and traces.)"""
         with self.lock:
-            self.current, self.pinned = renamed(tensor), None
+            self.current, self.pinned = alias(tensor), None
 
-    def newest(self):
+    def read_value(self):
         """Return the current tensor directly. It is the same object until the next assignment."""
         current = self.current
         if self.pinned is not None:  # a program writes there; now the caller has access to the numbers

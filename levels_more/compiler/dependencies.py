@@ -2,7 +2,7 @@
 
 import types
 
-from levels.support.compiled import STANDS, globals_read
+from levels.support.compiled import SUBSTITUTIONS, globals_read
 
 TEXTS = {type(None), bool, int, float, complex, str}  # types whose values are the same if their reprs are
 
@@ -66,9 +66,9 @@ def changed(places):
 
 
 def _called(value):
-    """The Python function in a value, unless kernels call a replacement of it (STANDS); else None."""
+    """The Python function in a value, unless kernels call a replacement of it (SUBSTITUTIONS); else None."""
     function = getattr(value, "py_func", value)
-    return function if isinstance(function, types.FunctionType) and function not in STANDS else None
+    return function if isinstance(function, types.FunctionType) and function not in SUBSTITUTIONS else None
 
 
 def watch(made, function):

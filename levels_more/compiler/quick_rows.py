@@ -24,7 +24,7 @@ import numpy as np
 
 from levels.hardware import Value, select
 from levels.kernels import KERNELS, REDUCTIONS, reduced
-from levels.low_level import BACK_ENDS, FORMS, NoProgram, RowProgram
+from levels.low_level import BACK_ENDS, LOWERINGS, NoProgram, RowProgram
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.kernels.layout import as_slices
 
@@ -69,14 +69,14 @@ def _row_kernel_values(node, shape, *inputs):
     return out.reshape(shape)
 
 
-FORMS["cast"] = _cast_values
-FORMS["concat"] = lambda node, shape, *inputs: np.concatenate(inputs, node.attrs["axis"])
-FORMS["slice"] = lambda node, shape, x: x[_index(node, shape)]
-FORMS["slice_grad"] = _slice_grad_values
+LOWERINGS["cast"] = _cast_values
+LOWERINGS["concat"] = lambda node, shape, *inputs: np.concatenate(inputs, node.attrs["axis"])
+LOWERINGS["slice"] = lambda node, shape, x: x[_index(node, shape)]
+LOWERINGS["slice_grad"] = _slice_grad_values
 for _op in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min"):
-    FORMS[_op] = _reduced_values
+    LOWERINGS[_op] = _reduced_values
 for _op in ("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"):
-    FORMS[_op] = _row_kernel_values
+    LOWERINGS[_op] = _row_kernel_values
 
 
 AHEAD = 64  # rows; 16 is too late, and 256 is a tenth slower

@@ -6,8 +6,8 @@ import zlib
 import numpy as np
 
 from levels.kernels import planned
-from levels.low_level import BACK_ENDS, RUN, Graph, Node, NoProgram, Replay, Tensor, constant, dce
-from levels.support.storage import renamed
+from levels.low_level import BACK_ENDS, EAGER, Graph, Node, NoProgram, Replay, Tensor, constant, dce
+from levels.support.storage import alias
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
 from levels_more.distributed.collectives import COLLECTIVES
@@ -107,7 +107,7 @@ class Bucket:
         """Pack this message's tensors from `values`, run the collective, and put the results into `values`."""
         for slot, shape, place in self.packs:
             place[...] = values[slot].data.reshape(shape)
-        came = RUN.do(self.op, self.plan, [self.all], self.attrs).data
+        came = EAGER.do(self.op, self.plan, [self.all], self.attrs).data
         for slot, spec, width, (a, b) in self.unpacks:
             values[slot] = new = Tensor(spec)
             new.data.reshape(-1, width)[...] = came[:, a:b]
@@ -131,7 +131,7 @@ class SingleMessage:
     def run(self, values):
         """The same as `Bucket.run`."""
         source, target = self.slots
-        values[target] = RUN.do(self.op, self.plan, [values[source]], self.attrs)
+        values[target] = EAGER.do(self.op, self.plan, [values[source]], self.attrs)
 
 
 def messages_of(nodes, slots):
@@ -212,7 +212,7 @@ class StagedProgram(Replay):
         """One step on these arguments. Returns the results; the variables have their new values."""
         Rows.note(*(x.data for x in args))
         given = [_rows(args[k], slice(first, last)) for _, k, first, last in self.given]
-        return [renamed(x) for x in self.step(given)]
+        return [alias(x) for x in self.step(given)]
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""

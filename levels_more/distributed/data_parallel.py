@@ -217,7 +217,7 @@ class DistributedDataParallel:
 
     def __call__(self, x, training=None):
         """The model on x, on this rank only. Raises RuntimeError under a tape: the ranks' weights would diverge."""
-        if world().size > 1 and isinstance(DOOR.stands, GradientTape) and DOOR.stands.records is not None:
+        if world().size > 1 and isinstance(DOOR.top, GradientTape) and DOOR.top.records is not None:
             cure = "write a train_step(self, x, y), which fit shares out, or all_reduce the gradients of model.module"
             raise RuntimeError(f"DistributedDataParallel: this tape's gradients are not summed over the ranks; {cure}")
         return self.module(x, training)

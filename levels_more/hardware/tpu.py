@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from levels.hardware import Device
-from levels.support.checks import unmasked
+from levels.support.checks import numeric_array
 from levels_more.checks import expect, several, word
 from levels_more.hardware.benchmark import amount
 from levels_more.hardware.devices import MAKERS
@@ -36,7 +36,7 @@ def bfloat16(x):
 
     Any shape; NaN stays NaN. The format: Jouppi et al., 2020, https://doi.org/10.1145/3360307
     """
-    x = unmasked(x)
+    x = numeric_array(x)
     expect(x.dtype.kind == "f", "bfloat16: x", x, "float numbers")
     x = np.asarray(x, np.float32)
     bits = x.view(np.uint32)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
-from levels.support.checks import at_least, flag, positive, real
+from levels.support.checks import check_bool, check_int, check_positive, real
 from levels_more import needed
 from levels_more.checks import called, expect, file_name, takes, word
 from levels_more.high_level.data_adapter import unwrap_single
@@ -19,7 +19,7 @@ FALLING = "loss", "error", "entropy", "mse", "mae"
 def is_verbose(name, value):
     """Whether to print: `value` is a bool, or Keras' 0, 1 or 2. Raises TypeError for anything but a bool or an int."""
     found = real(value)
-    return flag(name, bool(found) if type(found) is int else value)
+    return check_bool(name, bool(found) if type(found) is int else value)
 
 
 class Monitor(Callback):
@@ -35,7 +35,7 @@ class Monitor(Callback):
         word(f"{type(self).__name__}: monitor", monitor)
         # as in Keras, the sign of min_delta is ignored
         size = min_delta if real(min_delta) is None else abs(real(min_delta))
-        self.monitor, self.min_delta = monitor, positive(f"{type(self).__name__}: min_delta", size, zero=True)
+        self.monitor, self.min_delta = monitor, check_positive(f"{type(self).__name__}: min_delta", size, zero=True)
         rising, falling = (any(word in monitor for word in words) for words in (RISING, FALLING))
         self.rising = mode == "max" or mode == "auto" and rising
         self.told = mode != "auto" or rising != falling
@@ -74,8 +74,8 @@ class EarlyStopping(Monitor):
         super().__init__(monitor, mode, min_delta)
         self.stopped_epoch = 0
         self.verbose = is_verbose("EarlyStopping: verbose", verbose)
-        self.patience = at_least(0, "EarlyStopping: patience", patience)
-        self.restore_best_weights = flag("EarlyStopping: restore_best_weights", restore_best_weights)
+        self.patience = check_int(0, "EarlyStopping: patience", patience)
+        self.restore_best_weights = check_bool("EarlyStopping: restore_best_weights", restore_best_weights)
 
     def on_train_begin(self):
         super().on_train_begin()
@@ -110,8 +110,8 @@ class ModelCheckpoint(Monitor):
         super().__init__(monitor, mode)
         self.filepath = file_name("ModelCheckpoint: filepath", filepath)
         self.verbose = is_verbose("ModelCheckpoint: verbose", verbose)
-        self.save_best_only = flag("ModelCheckpoint: save_best_only", save_best_only)
-        self.save_weights_only = flag("ModelCheckpoint: save_weights_only", save_weights_only)
+        self.save_best_only = check_bool("ModelCheckpoint: save_best_only", save_best_only)
+        self.save_weights_only = check_bool("ModelCheckpoint: save_weights_only", save_weights_only)
         super().on_train_begin()  # once: a second training must not put worse weights in the place of the best
 
     def on_train_begin(self):
@@ -138,9 +138,9 @@ class ReduceLROnPlateau(Monitor):
     ):
         super().__init__(monitor, mode, min_delta)
         self.verbose = is_verbose("ReduceLROnPlateau: verbose", verbose)
-        self.factor = positive("ReduceLROnPlateau: factor", factor, 1.0)
-        self.patience = at_least(0, "ReduceLROnPlateau: patience", patience)
-        self.min_lr = positive("ReduceLROnPlateau: min_lr", min_lr, zero=True)
+        self.factor = check_positive("ReduceLROnPlateau: factor", factor, 1.0)
+        self.patience = check_int(0, "ReduceLROnPlateau: patience", patience)
+        self.min_lr = check_positive("ReduceLROnPlateau: min_lr", min_lr, zero=True)
 
     def on_epoch_end(self, epoch, logs):
         optimizer = self.model.training.optimizer
@@ -249,7 +249,7 @@ class TensorBoard(Callback):
 
     def __init__(self, log_dir="logs", histogram_freq=0):
         self.log_dir = Path(file_name("TensorBoard: log_dir", log_dir))
-        self.histogram_freq = at_least(0, "TensorBoard: histogram_freq", histogram_freq)
+        self.histogram_freq = check_int(0, "TensorBoard: histogram_freq", histogram_freq)
 
     def on_train_begin(self):
         self.writers = {}

@@ -9,7 +9,7 @@ import numpy as np
 from levels import high_level, mid_level
 from levels.low_level import as_tensor, constant
 from levels.mid_level import Layer
-from levels.support.checks import at_least, check_finite, positive
+from levels.support.checks import check_finite, check_int, check_positive
 from levels_more.checks import as_int64, expect
 from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.recompile import CachedFunction
@@ -152,8 +152,8 @@ def by_class(y, class_weight):
     """
     expect(isinstance(class_weight, dict) and class_weight, "class_weight", class_weight, "a dict {class: weight}")
     for name, weight in class_weight.items():
-        at_least(0, "class_weight: a class", name)
-        positive(f"class_weight: the weight of {name}", weight, zero=True)
+        check_int(0, "class_weight: a class", name)
+        check_positive(f"class_weight: the weight of {name}", weight, zero=True)
     classes = y.argmax(-1) if y.ndim == 2 and y.shape[1] > 1 else y.reshape(len(y), -1)[:, 0]
     if (wrong := classes % 1 != 0).any():
         raise ValueError(f"class_weight wants numbers of classes in y; row {wrong.argmax()} is {classes[wrong][0]}")
@@ -229,7 +229,7 @@ def as_data(x, steps, name, again=False):
     if data.arrays is not None and not data.batches:
         raise ValueError(f"{data} gives single rows; make batches of them, with .batch(32)")
     if steps is not None:
-        steps = at_least(1, name, steps)
+        steps = check_int(1, name, steps)
         return data.take(steps) if again else data.steps(steps)
     if data.length == math.inf:
         raise ValueError(f"{data} never ends; give {name}, or take(count) of it")

@@ -9,8 +9,8 @@ from contextlib import contextmanager, nullcontext
 import numpy as np
 
 from levels.high_level import Callback, loops
-from levels.low_level import DOOR, RUN, function
-from levels.support.checks import at_least, flag
+from levels.low_level import DOOR, EAGER, function
+from levels.support.checks import check_bool, check_int
 from levels_more.checks import as_python, takes
 from levels_more.high_level.data_adapter import (
     BatchLayout,
@@ -161,7 +161,7 @@ def progress(data, epochs):
 def verbosity(verbose):
     """Keras' `verbose` as an int: True and "auto" are 1, False is 0. Raises TypeError for other values."""
     verbose = verbose if type(verbose) is int else as_python(verbose)
-    return verbose if type(verbose) is int else int(verbose == "auto" or flag("fit: verbose", verbose))
+    return verbose if type(verbose) is int else int(verbose == "auto" or check_bool("fit: verbose", verbose))
 
 
 def batches_to_fit(model, x, y, sample_weight, class_weight, steps):
@@ -204,7 +204,7 @@ def input_batches(model, x, size, steps):
         return
     rows, *form = inputs_of(model, x)
     layout = BatchLayout(len(rows), 0, 0, *form)
-    count = len(rows[0]) if steps is None else min(len(rows[0]), size * at_least(1, "predict: steps", steps))
+    count = len(rows[0]) if steps is None else min(len(rows[0]), size * check_int(1, "predict: steps", steps))
     if len(rows[0]) > size:
         arrays = [row.numpy()[:count] for row in rows]
         for k in range(0, count, size):
@@ -226,7 +226,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
     held = [] if validation is None else [Validation(model, validation)]
     lines = verbose == 2 or (verbose == 1 and not shows_bars())
     with hold_interrupts() as pressed, progress(data, epochs) if verbose and not lines else nullcontext() as bar:
-        if callbacks or held or training.metrics or GRAPH_TRANSFORM.change or DOOR.stands is not RUN:
+        if callbacks or held or training.metrics or GRAPH_TRANSFORM.change or DOOR.top is not EAGER:
             ahead = None
         training.watch = ProgressMonitor(pressed, bar, callbacks, ahead)
         params = {"verbose": verbose, "epochs": first + epochs, "steps": None if math.isnan(data.length) else len(data)}

@@ -2,7 +2,7 @@
 
 from levels.hardware import PLACE
 from levels.low_level import trace
-from levels.mid_level import Made
+from levels.mid_level import Reconstructible
 from levels_more.checks import dtype_of, several, sizes, word
 from levels_more.high_level.data_adapter import as_list, unwrap_single
 from levels_more.mid_level.layers import Arithmetic, operand
@@ -32,7 +32,7 @@ def operator_pair(op):
     return right, left
 
 
-class Placeholder(Made):
+class Placeholder(Reconstructible):
     """An input or output of a layer that has no numbers yet. `layer` made it; for an `Input` that is None."""
 
     def through(self, layer, inputs, training=None):

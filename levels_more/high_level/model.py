@@ -7,7 +7,7 @@ import numpy as np
 from levels import high_level
 from levels.low_level import Operators, function
 from levels.mid_level import Layer as CoreLayer
-from levels.support.checks import at_least, flag, positive
+from levels.support.checks import check_bool, check_int, check_positive
 from levels_more.checks import expect, several
 from levels_more.high_level.data_adapter import answers, as_list, column_tensors, given_batches, is_data, unwrap_single
 from levels_more.high_level.fit import batches_to_fit, epochs_of, input_batches, rows_to_fit, run_training, verbosity
@@ -111,11 +111,11 @@ class Model(high_level.Model, Layer):
         x: an array, a list, a DataFrame, a dict, or batches (x, y[, sample_weight]). `epochs`: the last one's number.
         `sample_weight` or `class_weight` {class: weight} multiplies the loss of a row. Raises TypeError, ValueError.
         """
-        verbose, shuffle = verbosity(verbose), flag("fit: shuffle", shuffle)
+        verbose, shuffle = verbosity(verbose), check_bool("fit: shuffle", shuffle)
         share = float(str(validation_split)) if isinstance(validation_split, np.floating) else validation_split
-        share = positive("fit: validation_split", share, zero=True) * (validation_data is None)
-        first = at_least(0, "initial_epoch", initial_epoch)
-        epochs = max(0, at_least(0, "epochs", epochs) - first)
+        share = check_positive("fit: validation_split", share, zero=True) * (validation_data is None)
+        first = check_int(0, "initial_epoch", initial_epoch)
+        epochs = max(0, check_int(0, "epochs", epochs) - first)
         given = self, x, y, sample_weight, class_weight
         if is_data(x):
             if share:
@@ -136,14 +136,14 @@ class Model(high_level.Model, Layer):
         """
         data = given_batches(self, x, y, sample_weight, batch_size, steps)
         logs = self.training.one_pass(function(self.test_step), data)
-        return logs if flag("evaluate: return_dict", return_dict) else unwrap_single([*logs.values()])
+        return logs if check_bool("evaluate: return_dict", return_dict) else unwrap_single([*logs.values()])
 
     def predict(self, x, batch_size=1024, verbose=0, steps=None):
         """The model's outputs for all rows of x: a NumPy array, or a list of them. From a Dataset of (x, y) it uses x.
 
         `verbose` is accepted as in Keras, but nothing is shown.
         """
-        batches = input_batches(self, x, at_least(1, "predict: batch_size", batch_size), steps)
+        batches = input_batches(self, x, check_int(1, "predict: batch_size", batch_size), steps)
         outputs = zip(*map(as_list, answers(self, batches)), strict=True)
         found = [[part.numpy() for part in parts] for parts in outputs]
         return unwrap_single([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])

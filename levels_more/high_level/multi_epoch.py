@@ -57,14 +57,14 @@ class LookAhead:
         orders = np.concatenate(self.orders[:count]) if count > 1 else self.orders[0]
         begun = time.perf_counter()
         updated = {v for made, _ in program.programs.values() for v in made.graph.updates} if count > 1 else ()
-        before = {v: v.newest() for v in updated}
+        before = {v: v.read_value() for v in updated}
         parts = [orders[: count * self.full].reshape(-1, self.size), orders[None, count * self.full :]]
         losses = [self.over(program, part) for part in parts if part.size]
         losses = np.concatenate(losses) if len(losses) > 1 else losses[0]
         if count > 1 and not np.isfinite(np.dot(losses, np.full(len(losses), float(self.size)))):
             self.single = True
             for variable, value in before.items():
-                variable.replace(value)
+                variable.set_value(value)
         else:
             training.timed(len(losses), begun)
             del self.orders[:count]

@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 import numpy as np
 
 from levels.low_level import Function, Module, Variable
-from levels.mid_level import Made
+from levels.mid_level import Reconstructible
 from levels_more.compiler.dependencies import TEXTS, changed, of_levels, read_outside, same
 
 # attributes that may change without any effect on a trace
@@ -81,7 +81,7 @@ def _within(value, parts, dicts, ignored):
     places = []
     if isinstance(value, Variable):
         return [(_trained, value, value.trainable)], []
-    if isinstance(value, (Module, Made)):
+    if isinstance(value, (Module, Reconstructible)):
         parts.append(vars(value))
         return [(type, value, type(value))], [
             type(value),

@@ -6,7 +6,7 @@ import reprlib
 import types
 
 from levels import high_level, mid_level
-from levels.mid_level import Made
+from levels.mid_level import Reconstructible
 from levels_more import low_level
 from levels_more import mid_level as wide
 from levels_more.checks import as_python
@@ -28,7 +28,7 @@ def written(value, seen):
         return value
     if isinstance(value, (list, tuple)):
         return [written(x, seen) for x in value]
-    if isinstance(value, Made):
+    if isinstance(value, Reconstructible):
         return written_part(value, seen)
     place = getattr(getattr(value, "func", value), "__globals__", {}).get("__name__", "")
     bare = inspect.unwrap(value) if place.startswith("levels_more.") else value  # the function that a spelling wraps
@@ -45,7 +45,7 @@ def written(value, seen):
 
 
 _PARTS = vars(mid_level) | vars(wide)  # classes of levels_more replace those of the core
-CLASSES = {name: kind for name, kind in _PARTS.items() if isinstance(kind, type) and issubclass(kind, Made)}
+CLASSES = {name: kind for name, kind in _PARTS.items() if isinstance(kind, type) and issubclass(kind, Reconstructible)}
 CLASSES.update({kind.__name__: kind for kind in (Sequential, Input, Call, Training)})
 CLASSES["Functional"] = Model  # what a graph of layers is called in files
 CLASSES.update({name: made for name, made in vars(wide).items() if hasattr(made, "__wrapped__")})

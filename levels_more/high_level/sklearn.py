@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from levels.support.checks import at_least, flag
+from levels.support.checks import check_bool, check_int
 from levels_more import needed
 from levels_more.checks import expect, several
 from levels_more.high_level.callbacks import EarlyStopping
@@ -77,12 +77,12 @@ class Estimator(BaseEstimator):
 
         self.model_, seed, aside = self.net(start), int(random.randint(2**31)), []
         rows = [x, y[:, None], *weights]
-        if flag("early_stopping", self.early_stopping):
+        if check_bool("early_stopping", self.early_stopping):
             kinds = y if is_classifier(self) else None  # the same share of each class in both parts
             parts = train_test_split(*rows, test_size=self.validation_fraction, random_state=seed, stratify=kinds)
             rows = parts[::2]
             aside = parts[1::2]
-        patience = at_least(1, "n_iter_no_change", self.n_iter_no_change)
+        patience = check_int(1, "n_iter_no_change", self.n_iter_no_change)
         stop = EarlyStopping("val_loss" if aside else "loss", TOLERANCE, patience, "min", bool(aside))
         self.model_.compile(Adam(self.learning_rate), loss)
         options = {"validation_data": tuple(aside) or None, "callbacks": [stop], "seed": seed, "verbose": 0}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from levels.low_level import Operators, constant
-from levels.support.checks import unmasked, words_in
+from levels.support.checks import numeric_array, words_in
 
 
 def of_pandas(values):
@@ -55,7 +55,7 @@ def _array_of(values, name):
         if array is None:
             array = plain(values) if of_pandas(values) else constant(values).numpy()
         elif array.dtype.kind not in "biufc":
-            unmasked(array)
+            numeric_array(array)
     except TypeError:
         words = words_in(values)
         if not words or name == "x" and is_table(values):  # the error already names a table's columns

@@ -8,7 +8,7 @@ import numpy as np
 from levels import mid_level
 from levels.high_level import epoch_loss, loops
 from levels.low_level import as_tensor, reduce_mean
-from levels.support.checks import known, positive
+from levels.support.checks import check_positive, lookup
 from levels_more.checks import takes
 from levels_more.high_level.data_adapter import as_list, checked, pack, parts_of, y_as
 from levels_more.high_level.recompile import CachedFunction
@@ -32,7 +32,7 @@ def made(what, table, name):
     name = spelled(table, name)
     if what == "metric" and callable(name) and not isinstance(name, type) and not hasattr(name, "update_state"):
         return metrics.MeanLoss(name) if isinstance(name, mid_level.Loss) else metrics.Calculated(name)
-    found = known(what, table, name)
+    found = lookup(what, table, name)
     found = found() if isinstance(name, (str, type)) else found
     if what == "metric" and isinstance(name, str):
         # in the history it has the name given to `compile`
@@ -84,7 +84,7 @@ class Training(loops.Training):
         self.loss_weights = loss_weights
         if loss_weights is not None:
             name = "compile: one of the loss_weights"
-            self.loss_weights = [positive(name, weight, zero=True) for weight in loss_weights]
+            self.loss_weights = [check_positive(name, weight, zero=True) for weight in loss_weights]
         self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
         self.programs = {}  # (step, BatchLayout) -> its CachedFunction
         self.row_weights = []  # the weights of the rows of the batch that is traced now

@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from levels.kernels import PLANNERS, lowered, make, matmul_ikj, same_dtype
-from levels.support.checks import flag
+from levels.support.checks import check_bool
 from levels_more.kernels import matmul
 from levels_more.kernels.matmul import WORTH_PACKING, is_large, matmul_small, plan_tiles, small_program
 
@@ -44,7 +44,7 @@ def products_of(op, x, w, transpose_x=False, transpose_w=False):
     With a single w, and an x that is not transposed, they are one product: the rows of x[b, m, k] are those of
     x[b·m, k]. Raises ValueError if the sizes do not match.
     """
-    turned_x, turned_w = (flag(f"{op}: a transpose", each) for each in (transpose_x, transpose_w))
+    turned_x, turned_w = (check_bool(f"{op}: a transpose", each) for each in (transpose_x, transpose_w))
     m, k = x[-2:][:: -1 if turned_x else 1]
     rows, n = w[-2:][:: -1 if turned_w else 1]
     if k != rows:

@@ -4,7 +4,7 @@ import numpy as np
 
 from levels.hardware import exp, log, select
 from levels.kernels import scalar
-from levels.support.compiled import STANDS
+from levels.support.compiled import SUBSTITUTIONS
 from levels_more.hardware.elementary import COS, SIN, cos, maximum, minimum, sin
 from levels_more.kernels.intrinsics import larger, smaller
 
@@ -46,8 +46,8 @@ def elu(x, alpha):
 # `maximum` is level 1's. Kernels for floats call LLVM's function in its place, which gives the same bits.
 scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
 scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
-STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
-STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
+SUBSTITUTIONS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
+SUBSTITUTIONS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
 scalar("absolute", takes="fi")(lambda x: maximum(x, -x))
 # x·y, but 0 if y is 0, also for an infinite or NaN x: for a class masked by a logit of -inf (TensorFlow's name)
 scalar("multiply_no_nan")(lambda x, y: select(y == 0.0, 0.0, x * y))
@@ -75,8 +75,8 @@ scalar("probabilities_crossentropy")(
     lambda y, p: -(y * maximum(log(p), -100.0) + (1.0 - y) * maximum(log(1.0 - p), -100.0))
 )
 scalar("probabilities_slope")(lambda y, p: (p - y) / maximum(p * (1.0 - p), 1e-12))  # its derivative d/dp
-STANDS[sin] = SIN.get
-STANDS[cos] = COS.get
+SUBSTITUTIONS[sin] = SIN.get
+SUBSTITUTIONS[cos] = COS.get
 scalar("sin")(lambda x: sin(x))
 scalar("cos")(lambda x: cos(x))
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel, same_dtype
+from levels.kernels.registry import BACKENDS, KERNELS, PLANNERS, kernel, same_dtype
 from levels_more.hardware.gpu.device import launch_kernel
 from levels_more.hardware.gpu.memory import cuda
 from levels_more.kernels.gpu_compiler import LAYOUTS, ceil_div, kernel_for, threads_for
@@ -64,7 +64,7 @@ def _one_block_each(out, x):
 
 
 LAYOUTS[reduce_block(np.add, 0.0).__code__] = _one_block_each
-KINDS["gpu"].loops = reduce_block, reduce_thread
+BACKENDS["gpu"].loops = reduce_block, reduce_thread
 
 # Products: one thread for each element; each block keeps tiles of both matrices in shared memory.
 
@@ -180,7 +180,7 @@ def copy_by_threads(function, shape, inputs, pairs):
     return run
 
 
-KINDS["gpu"].moves = copy_by_threads
+BACKENDS["gpu"].moves = copy_by_threads
 
 
 # Gather and scatter. A kernel on a real GPU cannot raise an error, so row numbers are checked before the launch.

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
-from levels.kernels.registry import KINDS, Backend
+from levels.kernels.registry import BACKENDS, Backend
 from levels.support.compiled import described, specialised
 from levels_more.hardware.elementary import COS, SIN, cos, larger_of, maximum, minimum, sin, smaller_of
 from levels_more.hardware.gpu.device import launch_kernel
@@ -113,4 +113,4 @@ def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     return program
 
 
-KINDS["gpu"] = Backend(compile_gpu, nest=thread, ravels=False, names={"cuda": cuda})
+BACKENDS["gpu"] = Backend(compile_gpu, nest=thread, ravels=False, names={"cuda": cuda})

@@ -6,7 +6,7 @@ import numpy as np
 from llvmlite import ir
 
 from levels.hardware import exponent, scaled
-from levels.support.compiled import STANDS
+from levels.support.compiled import SUBSTITUTIONS
 from levels.support.machine import host_lanes
 from levels_more.hardware.locks import once
 
@@ -27,7 +27,7 @@ def intrinsic(function):
     def named(*arguments):
         raise TypeError(f"{function.__name__} writes instructions: only kernels can call it")
 
-    STANDS[named] = lambda dtype: in_numba()
+    SUBSTITUTIONS[named] = lambda dtype: in_numba()
     return named
 
 
@@ -85,5 +85,5 @@ def scaled_at_once(dtype):
 # Replace the core's own functions, which call a library for each number, by functions that can be vectorized. AVX-512
 # has an instruction for x·2ⁿ; on other CPUs `ldexp` is a slow call for each number.
 for _dtype in map(np.dtype, (np.float32, np.float64)):
-    STANDS[STANDS[scaled](_dtype)] = scaled_at_once if host_lanes() == 16 else scaled_bits
-    STANDS[STANDS[exponent](_dtype)] = exponent_bits
+    SUBSTITUTIONS[SUBSTITUTIONS[scaled](_dtype)] = scaled_at_once if host_lanes() == 16 else scaled_bits
+    SUBSTITUTIONS[SUBSTITUTIONS[exponent](_dtype)] = exponent_bits

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from levels.kernels import KINDS, element_loop, kernel, lowered, make, same_dtype
+from levels.kernels import BACKENDS, element_loop, kernel, lowered, make, same_dtype
 from levels_more.checks import dtype_of, sizes
 from levels_more.kernels.verify import TEST_CASES
 
@@ -28,15 +28,15 @@ def one_loop(function, x):
     """Return (compiler, views) for the loop of a scalar function over an array like `x`; views: the shapes it needs."""
     row = (math.prod(x.shape),)
     loop = lowered(element_loop(function, x, ["i", "i"]), x)
-    return loop, None if KINDS[x.device.kind].ravels else [row, row]
+    return loop, None if BACKENDS[x.device.kind].ravels else [row, row]
 
 
-KINDS["cpu"].moves = copy_views  # how a CPU copies from view to view
+BACKENDS["cpu"].moves = copy_views  # how a CPU copies from view to view
 
 
 def plan_moves(op, function, shape, inputs, pairs):
     """Return a Plan that applies `function` from view to view: pairs(out, *inputs), all views with len(shape) axes."""
-    lower = functools.partial(KINDS[inputs[0].device.kind].moves, function, shape, inputs, pairs)
+    lower = functools.partial(BACKENDS[inputs[0].device.kind].moves, function, shape, inputs, pairs)
     return make(op, shape, inputs[0].dtype, inputs, lower)
 
 

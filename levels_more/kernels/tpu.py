@@ -3,12 +3,12 @@
 import dataclasses
 import functools
 
-from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel, same_dtype
+from levels.kernels.registry import BACKENDS, KERNELS, PLANNERS, kernel, same_dtype
 from levels_more.kernels import layout  # noqa: F401 (how the CPU moves numbers)
 
 # A vector unit works like the lanes of a CPU (Norrie et al., 2021, https://doi.org/10.1109/MM.2021.3058217), so this
 # one runs the CPU's programs. Their cycles are not counted.
-KINDS["tpu"] = dataclasses.replace(KINDS["cpu"])
+BACKENDS["tpu"] = dataclasses.replace(BACKENDS["cpu"])
 
 
 @kernel("matmul", "tpu")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from levels.hardware import Buffer, pool
-from levels.kernels import ELEMENTWISE, KERNEL_TRIALS, KERNELS, KINDS, REDUCTIONS, UPDATES, kernel, launch, planned
+from levels.kernels import BACKENDS, ELEMENTWISE, KERNEL_TRIALS, KERNELS, REDUCTIONS, UPDATES, kernel, launch, planned
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, np.inf, -np.inf, np.nan)
 
@@ -75,8 +75,8 @@ def try_kernel(op, kind, function, reference):
 @contextmanager
 def bounds_checked(kind):
     """In a `with` block: kernels that are compiled for that kind of device check every index."""
-    here = KINDS[kind]
-    compiler = KINDS[kind].compiler
+    here = BACKENDS[kind]
+    compiler = BACKENDS[kind].compiler
     here.compiler = functools.partial(compiler, boundscheck=True)
     try:
         yield

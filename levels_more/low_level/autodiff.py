@@ -29,7 +29,7 @@ def stop_gradient(x):
 
 def _innermost(asked):
     """Return the innermost open tape that can be read. If there is none, raise RuntimeError, which names `asked`."""
-    stands = DOOR.stands
+    stands = DOOR.top
     why = "no tape is open; compute inside `with GradientTape():`"
     while hasattr(stands, "below"):
         if isinstance(stands, GradientTape):

@@ -77,7 +77,7 @@ def moved(x, name):
     if place is None:
         raise LookupError(f"to: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     y = place.put(x.numpy(), Tensor)
-    stands = DOOR.stands
+    stands = DOOR.top
     while isinstance(stands, GradientTape):  # recorded here, because a copy is not an op with a kernel
         if stands.records is not None:
             stands.records.append(("to", [x], {"name": name}, y))

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from levels.low_level import OPERATORS, Operators, apply, as_tensor, reduce_sum, sides
-from levels.support.checks import flag
+from levels.low_level import OPERATORS, Operators, apply, as_tensor, binary_op, reduce_sum
+from levels.support.checks import check_bool
 from levels_more.checks import as_tuple, axis_of, dtype_of, expect, index_of, number, several, sizes
 
 
@@ -144,7 +144,7 @@ def _place(op, x, axis, keepdims):
     x = as_tensor(x)
     axis = _normalize_axis(axis)
     y = apply(op, x, axis=axis)
-    if not flag(f"{op}: keepdims", keepdims):
+    if not check_bool(f"{op}: keepdims", keepdims):
         return y
     axes = range(len(x.shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     reduced = {a % len(x.shape) for a in axes}
@@ -260,9 +260,9 @@ OPERATORS["item"] = item
 OPERATORS["abs"] = absolute
 OPERATORS["=="] = lambda x, y: False if y is None else apply("equal", x, y)  # as in `None in [x]`
 OPERATORS["!="] = lambda x, y: True if y is None else apply("not_equal", x, y)
-OPERATORS["<"], OPERATORS[">"] = sides("less")
-OPERATORS["<="], OPERATORS[">="] = sides("less_equal")
-OPERATORS["**"], OPERATORS["power of a number"] = sides("power")
+OPERATORS["<"], OPERATORS[">"] = binary_op("less")
+OPERATORS["<="], OPERATORS[">="] = binary_op("less_equal")
+OPERATORS["**"], OPERATORS["power of a number"] = binary_op("power")
 OPERATORS["len"] = _rows
 OPERATORS["iter"] = lambda x: (x[i] for i in range(len(x)))
 OPERATORS["&"] = logical_and

@@ -37,7 +37,7 @@ class _PartsOfJoin:
 VJPS.update(
     {
         "broadcast_to": (lambda dy, y, x, shape: dy,),
-        "spread": (lambda g, y, dy, x, count: apply("spread", g, y, count=count), None),
+        "broadcast_divide": (lambda g, y, dy, x, count: apply("broadcast_divide", g, y, count=count), None),
         "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
         "scatter_add": (lambda dy, y, x, rows, count: gather(dy, rows), None),
         "absolute": (lambda dy, y, x: dy * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype)),),

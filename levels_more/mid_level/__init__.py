@@ -1,7 +1,7 @@
 """More parts: layers, losses, metrics, optimizers, data."""
 
 from levels.mid_level import (
-    Made, RANDOM, affine, cross_entropy, descend, dnn_classifier, glorot_uniform, linear_regression, squared_error,
+    Reconstructible, RANDOM, affine, cross_entropy, descend, dnn_classifier, glorot_uniform, linear_regression, squared_error,
     tasks,
 )
 from levels_more import moved as _moved

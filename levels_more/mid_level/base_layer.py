@@ -8,7 +8,7 @@ import numpy as np
 
 from levels import mid_level
 from levels.low_level import Operators, Tensor, as_tensor
-from levels.support.checks import flag, known
+from levels.support.checks import check_bool, lookup
 from levels_more.checks import as_int64
 from levels_more.compiler.dependencies import of_levels
 from levels_more.low_level.module import Module
@@ -70,7 +70,7 @@ class Layer(mid_level.Layer, Module):
 
     def starting(self, initializer, shape):
         """The numbers that an initializer gives for this shape, in the layer's dtype."""
-        return super().starting(known("initializer", INITIALIZERS, initializer), shape)
+        return super().starting(lookup("initializer", INITIALIZERS, initializer), shape)
 
     def run(self, x, training=None):
         """Return what `call` gives for x. Raises TypeError if x is a dict of columns and `call` cannot read columns."""
@@ -93,7 +93,7 @@ class Layer(mid_level.Layer, Module):
         """Call `_run` with this `training` for all layers inside. None keeps the value of the surrounding call."""
         if training is None:
             return self._run(*given)
-        training = training if type(training) is bool else flag(f"{self.name}: training", training)
+        training = training if type(training) is bool else check_bool(f"{self.name}: training", training)
         before = TRAINING.now
         TRAINING.now = training
         try:

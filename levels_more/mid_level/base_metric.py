@@ -5,8 +5,8 @@ import re
 import numpy as np
 
 from levels.low_level import Symbol, Variable, apply, as_tensor, reduce_sum
-from levels.mid_level import Loss, Made
-from levels.support.checks import known
+from levels.mid_level import Loss, Reconstructible
+from levels.support.checks import lookup
 from levels_more.checks import dtype_of, sizes
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import cast
@@ -24,13 +24,13 @@ def ratio(part, whole):
     return part.sum() / whole.sum() if whole.sum() else 0.0
 
 
-class Metric(Made, Module):
+class Metric(Reconstructible, Module):
     """A formula of sums over all rows. Write `parts(y_true, y_pred)`, and `formula(count, *sums)` unless it is a mean.
 
     The parts are tensors [batch, …]. Their rows are added up, each times its weight; `count` is the sum of the weights.
     """
 
-    apart = True  # a model that holds a metric does not list the metric's variables
+    excluded = True  # a model that holds a metric does not list the metric's variables
     by_name = False  # whether `compile` was given its name: only then it adapts to a loss of logits
     activation = None  # converts logits to probabilities
 
@@ -44,7 +44,7 @@ class Metric(Made, Module):
         Its name is the attribute that holds it; `name` is ignored. Raises TypeError for an invalid shape or dtype.
         """
         shape = sizes("add_variable: shape", shape)
-        values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
+        values = np.reshape(lookup("initializer", INITIALIZERS, initializer)(shape), shape)
         return Variable(values.astype(dtype_of("add_variable: dtype", dtype)), trainable=False)
 
     add_weight = add_variable  # as Keras called it before
@@ -65,7 +65,9 @@ class Metric(Made, Module):
         if y_true.spec.shape == y_pred.spec.shape:  # else y_true holds class indices
             y_true = cast(y_true, y_pred.dtype)
         parts = self.parts(y_true, y_pred)
-        weight = apply("spread", 1.0, parts[0], count=1.0)  # ones; by an op, so that a compiled step takes any batch
+        weight = apply(
+            "broadcast_divide", 1.0, parts[0], count=1.0
+        )  # ones; by an op, so that a compiled step takes any batch
         if sample_weight is not None:
             weight = weighted(self, weight, cast(sample_weight, weight.dtype))
         new = self.sums(weight, *parts)

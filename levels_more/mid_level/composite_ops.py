@@ -12,7 +12,7 @@ import numpy as np
 
 from levels.hardware import pool
 from levels.kernels import kernel, lowered, make, planned
-from levels.low_level import DOOR, RUN, VJPS, GradientTape, Tensor, apply, as_tensor, nn, reduce_sum, trace
+from levels.low_level import DOOR, EAGER, VJPS, GradientTape, Tensor, apply, as_tensor, nn, reduce_sum, trace
 from levels.mid_level import layers, losses
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
@@ -72,10 +72,10 @@ def fuses(op, x):
     """
     if not ACCELERATION.on:
         return False
-    stands = DOOR.stands
+    stands = DOOR.top
     while type(stands) is GradientTape and type(stands.records) is list:
         stands = stands.below
-    here = stands is RUN and type(x) is Tensor and x.spec.device.kind == "cpu"
+    here = stands is EAGER and type(x) is Tensor and x.spec.device.kind == "cpu"
     return here and _rules_are_ours(op) and _stands_for(op)
 
 

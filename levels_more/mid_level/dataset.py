@@ -11,7 +11,7 @@ import numpy as np
 from levels import mid_level
 from levels.low_level import Operators, Tensor
 from levels.mid_level import RANDOM
-from levels.support.checks import at_least, flag, known
+from levels.support.checks import check_bool, check_int, lookup
 from levels_more.checks import called, expect, word
 from levels_more.mid_level.csv_files import read_columns
 from levels_more.mid_level.stages import (
@@ -34,7 +34,7 @@ from levels_more.mid_level.stages import (
 
 def _count(least, name, value):
     """Return a count, which may be a tensor, as an int. Raises ValueError unless it is one, and at least `least`."""
-    return at_least(least, name, value.numpy()[()] if isinstance(value, Operators) else value)
+    return check_int(least, name, value.numpy()[()] if isinstance(value, Operators) else value)
 
 
 def _elements(data):
@@ -95,7 +95,7 @@ class Dataset(mid_level.Dataset):
         """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value)."""
         columns = read_columns(path, word("from_csv: na_value", na_value))
         if label_name is not None:
-            known("column", columns, word("from_csv: label_name", label_name))  # raises ValueError for a missing one
+            lookup("column", columns, word("from_csv: label_name", label_name))  # raises ValueError for a missing one
         return cls.from_tensor_slices(columns if label_name is None else (columns, columns.pop(label_name)))
 
     @classmethod
@@ -154,7 +154,7 @@ class Dataset(mid_level.Dataset):
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
         """Random order, through a buffer (see `shuffled`). The same seed gives the same orders, pass by pass."""
         n = _count(1, "shuffle: buffer_size", buffer_size)
-        again = flag("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
+        again = check_bool("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
         if self.arrays is not None and n >= self.length and again:
             return super().shuffle(n, seed)
         seed = RANDOM.getrandbits(32) if seed is None else _count(0, "shuffle: seed", seed)
@@ -167,7 +167,7 @@ class Dataset(mid_level.Dataset):
 
     def batch(self, batch_size, drop_remainder=False):
         """Batches of elements. The last may be shorter, or is dropped. Raises ValueError if that leaves no batch."""
-        n, drop = _count(1, "batch: batch_size", batch_size), flag("batch: drop_remainder", drop_remainder)
+        n, drop = _count(1, "batch: batch_size", batch_size), check_bool("batch: drop_remainder", drop_remainder)
         count = np.floor if drop else np.ceil
         if self.arrays is not None and not self.batches:
             full = self.length // n * n
@@ -254,4 +254,6 @@ def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False):
         fits = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, str | type)
         expect(fits, "DataLoader: dataset", dataset, "a dataset or arrays")
         data = Dataset.from_generator(lambda: (dataset[row] for row in range(len(dataset))))
-    return (data.shuffle(len(dataset)) if flag("DataLoader: shuffle", shuffle) else data).batch(batch_size, drop_last)
+    return (data.shuffle(len(dataset)) if check_bool("DataLoader: shuffle", shuffle) else data).batch(
+        batch_size, drop_last
+    )

@@ -6,15 +6,15 @@ import reprlib
 import numpy as np
 
 from levels.low_level import Operators, constant, gather
-from levels.mid_level import Made
-from levels.support.checks import at_least, known
+from levels.mid_level import Reconstructible
+from levels.support.checks import check_int, lookup
 from levels_more.checks import called, number, several, without_mask, word
 from levels_more.low_level.ops import concat, one_hot
 from levels_more.mid_level.base_layer import ColumnTensors, Layer
 from levels_more.mid_level.hashing import bucket_of
 
 
-class FeatureColumn(Made):
+class FeatureColumn(Reconstructible):
     """`width` numbers a row: `encode(features)` makes x from a dict, `call(layer, x)` then a tensor [batch, width]."""
 
     def build(self, layer):
@@ -34,7 +34,7 @@ def values_of(features, key):
     """
     if not hasattr(features, "keys"):
         raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")
-    values = known("column", features, word("a column's key", key))
+    values = lookup("column", features, word("a column's key", key))
     first = next(iter(features))
     if hasattr(values, "isna") and values.dtype.kind not in "biuf":  # pandas text: several kinds of missing values
         values = np.where(values.isna(), None, values.to_numpy(object))
@@ -76,20 +76,20 @@ class NumericColumn(FeatureColumn):
         return np.reshape(self.normalizer_fn(values), (len(values), 1))
 
 
-class CategoricalColumn(Made):
+class CategoricalColumn(Reconstructible):
     """One category per row: `ids(features)` makes int64 [batch] from a dict, in range(num_buckets), or -1 for none."""
 
     def __init__(self, name, num_buckets, ids):
         self.name = name
         self.ids = ids
-        self.num_buckets = at_least(1, f"column {name}: buckets", num_buckets)
+        self.num_buckets = check_int(1, f"column {name}: buckets", num_buckets)
 
     def __repr__(self):
         return f"{self.name}: {self.num_buckets} categories"
 
 
 def recipe(function):
-    """Decorate a function that makes columns: each keeps its call as `again`, like `Made`, so that it can be saved."""
+    """Decorate a function that makes columns: each keeps its call as `recreate`, like `Reconstructible`, so that it can be saved."""
 
     def plain(x):
         return x.tolist() if hasattr(x, "tolist") else x  # a saved model holds lists, not arrays
@@ -98,7 +98,7 @@ def recipe(function):
     def make(*args, **options):
         column = function(*args, **options)
         options = {name: plain(x) for name, x in options.items()}
-        column.again = functools.partial(make, *map(plain, args), **options)
+        column.recreate = functools.partial(make, *map(plain, args), **options)
         return column
 
     return make
@@ -131,7 +131,7 @@ def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_val
     words = vocabulary_list.tolist() if hasattr(vocabulary_list, "tolist") else vocabulary_list  # also pandas' unique()
     words = words if isinstance(words, list | tuple) else ()
     for name, value in (("default_value", default_value), ("num_oov_buckets", num_oov_buckets)):
-        at_least(-1, f"column {key}: {name}", value)
+        check_int(-1, f"column {key}: {name}", value)
     table = {entry: i for i, entry in enumerate(words) if isinstance(entry, str | int | float)}
     size, kinds = len(table), {isinstance(entry, str) for entry in table}
     if not table or size < len(words):
@@ -231,7 +231,7 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
             kind = raw if raw.kind == "f" else steps.dtype  # 0.7 of float32 is not below the boundary 0.7
             return np.searchsorted(steps.astype(kind), values.astype(kind), side="right").astype(np.int64)
 
-        self.again = functools.partial(BucketizedColumn, source_column, steps.tolist())
+        self.recreate = functools.partial(BucketizedColumn, source_column, steps.tolist())
         super().__init__(f"{source_column.name}_bucketized", len(steps) + 1, ids)
         self.width = self.num_buckets
         self.encode = ids
@@ -243,8 +243,8 @@ def categorical_column_with_identity(key, num_buckets, *, default_value=None):
 
     Raises ValueError for a default that is not such an id.
     """
-    n = at_least(1, f"column {key}: buckets", num_buckets)
-    if default_value is not None and at_least(0, f"column {key}: default_value", default_value) >= n:
+    n = check_int(1, f"column {key}: buckets", num_buckets)
+    if default_value is not None and check_int(0, f"column {key}: default_value", default_value) >= n:
         raise ValueError(f"column {key}: default_value is {default_value!r}; expected an id below {num_buckets}")
 
     def unknown(value, row):
@@ -258,7 +258,7 @@ def categorical_column_with_identity(key, num_buckets, *, default_value=None):
 @recipe
 def categorical_column_with_hash_bucket(key, hash_bucket_size):
     """The id is the hash bucket of the text or whole number, the same on every machine."""
-    n = at_least(1, f"column {key}: buckets", hash_bucket_size)
+    n = check_int(1, f"column {key}: buckets", hash_bucket_size)
     return row_by_row(key, n, {}, lambda value, row: bucket_of(value, n))
 
 
@@ -287,7 +287,7 @@ class EmbeddingColumn(IndicatorColumn):
         super().__init__(categorical_column)
         self.name = f"{categorical_column.name}_embedding"
         self.initializer = initializer
-        self.rows, self.width = self.width, at_least(1, "embedding_column: dimension", dimension)
+        self.rows, self.width = self.width, check_int(1, "embedding_column: dimension", dimension)
 
     def build(self, layer):
         layer.tables[self.name] = layer.add_weight((self.rows, self.width), self.initializer)

@@ -8,7 +8,7 @@ import numpy as np
 from levels import mid_level
 from levels.low_level import Variable, apply, as_tensor, exp, gather, reduce_mean, sqrt
 from levels.mid_level import RANDOM
-from levels.support.checks import at_least, flag, known, positive
+from levels.support.checks import check_bool, check_int, check_positive, lookup
 from levels_more.checks import as_python, called, expect, word
 from levels_more.low_level import nn
 from levels_more.low_level.ops import cast, concat, reshape, where
@@ -50,15 +50,15 @@ class Dense(mid_level.Dense, Layer):
                 f"Dense: input_shape is not known here; put Input({input_shape!r:.60}) in front of the layers"
             )
         if activation is not None:
-            activation = known("activation", ACTIVATIONS, activation)
+            activation = lookup("activation", ACTIVATIONS, activation)
         initializers = dict(kernel_initializer=kernel_initializer, bias_initializer=bias_initializer)
         super().__init__(units, activation, **initializers, name=name, dtype=dtype)
         check_softmax("Dense", self.activation, self.units)
         self.penalties = []  # functions without arguments, to be added to the loss
-        self.use_bias = flag("Dense: use_bias", use_bias)
+        self.use_bias = check_bool("Dense: use_bias", use_bias)
         self.regularizer = kernel_regularizer
         if kernel_regularizer is not None:
-            self.regularizer = known("regularizer", REGULARIZERS, kernel_regularizer)
+            self.regularizer = lookup("regularizer", REGULARIZERS, kernel_regularizer)
 
     def build(self, shape):
         if self.use_bias:
@@ -89,7 +89,7 @@ class Activation(Layer):
 
     def __init__(self, activation, **options):
         super().__init__(**options)
-        self.activation = called("Activation", known("activation", ACTIVATIONS, activation), "a name or a function")
+        self.activation = called("Activation", lookup("activation", ACTIVATIONS, activation), "a name or a function")
 
     def call(self, x):
         if len(x.spec.shape) == 2:
@@ -122,7 +122,7 @@ class Drawing(Layer):
 
     def __init__(self, seed=None, **options):
         super().__init__(**options)
-        seed = RANDOM.getrandbits(62) if seed is None else at_least(0, f"{type(self).__name__}: seed", seed)
+        seed = RANDOM.getrandbits(62) if seed is None else check_int(0, f"{type(self).__name__}: seed", seed)
         self.state = Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
 
     def drawn(self, op, x):
@@ -140,7 +140,7 @@ class Dropout(Drawing):
 
     def __init__(self, rate, seed=None, **options):
         super().__init__(seed=seed, **options)
-        self.rate = positive("Dropout: rate", rate, 1.0, zero=True)
+        self.rate = check_positive("Dropout: rate", rate, 1.0, zero=True)
 
     def call(self, x):
         if not TRAINING.now:
@@ -153,8 +153,8 @@ class BatchNormalization(Layer):
 
     def __init__(self, momentum=0.99, epsilon=1e-3, **options):
         super().__init__(**options)
-        self.momentum = positive("BatchNormalization: momentum", momentum, 1.0, zero=True)
-        self.epsilon = positive("BatchNormalization: epsilon", epsilon)
+        self.momentum = check_positive("BatchNormalization: momentum", momentum, 1.0, zero=True)
+        self.epsilon = check_positive("BatchNormalization: epsilon", epsilon)
 
     def build(self, shape):
         expect(shape, f"{self.name}: the input's shape", shape, "one axis or more")
@@ -182,7 +182,7 @@ class Embedding(Layer):
 
     def __init__(self, input_dim, output_dim, embeddings_initializer="random_uniform", **options):
         super().__init__(**options)
-        self.sizes = at_least(1, "Embedding: input_dim", input_dim), at_least(1, "Embedding: output_dim", output_dim)
+        self.sizes = check_int(1, "Embedding: input_dim", input_dim), check_int(1, "Embedding: output_dim", output_dim)
         self.initializer = embeddings_initializer
 
     def build(self, shape):

@@ -5,7 +5,7 @@ import collections
 from levels import mid_level
 from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce_mean, reduce_sum
 from levels.mid_level import losses
-from levels.support.checks import flag
+from levels.support.checks import check_bool
 from levels_more.low_level.ops import absolute, cast, log_softmax, one_hot, reshape
 from levels_more.low_level.signatures import Arguments
 from levels_more.mid_level.composite_ops import fuses
@@ -117,7 +117,7 @@ class Crossentropy(Reduced):
 
     def __init__(self, from_logits=False, **options):
         super().__init__(**options)
-        self.from_logits = flag(f"{self}: from_logits", from_logits)
+        self.from_logits = check_bool(f"{self}: from_logits", from_logits)
         self.probabilities = not from_logits
 
     def check(self, y_true, y_pred):

@@ -6,7 +6,7 @@ import numpy as np
 
 from levels.low_level import apply, as_tensor, reduce_sum, sigmoid
 from levels.mid_level import Loss, losses
-from levels.support.checks import at_least, positive
+from levels.support.checks import check_int, check_positive
 from levels_more.checks import called, expect
 from levels_more.low_level.ops import arg_max, cast, concat, maximum, reshape, softmax
 from levels_more.mid_level.base_metric import Metric, ratio, snake_case
@@ -34,7 +34,7 @@ class BinaryAccuracy(Metric):
     def __init__(self, threshold=0.5, **options):
         super().__init__(**options)
         if not isinstance(threshold, np.ndarray) or not isinstance(self, AUC):  # AUC has several
-            threshold = positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
+            threshold = check_positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
         self.threshold = threshold
 
     def check(self, y_true, y_pred):
@@ -104,7 +104,7 @@ class Calculated(Metric):
         if each.spec.shape and each.spec.shape[:1] != rows:
             raise ValueError(f"{self.name}: it gives {each.spec}; expected a number for each of {rows[0]} rows, or one")
         first = reshape(y_pred, (rows[0], -1))[:, 0]
-        return (each if each.spec.shape else apply("spread", each, first, count=1.0),)
+        return (each if each.spec.shape else apply("broadcast_divide", each, first, count=1.0),)
 
 
 class CategoricalAccuracy(Metric):
@@ -150,7 +150,7 @@ class AUC(BinaryAccuracy):
     """
 
     def __init__(self, num_thresholds=200, **options):
-        last = at_least(2, "AUC: num_thresholds", num_thresholds) - 1
+        last = check_int(2, "AUC: num_thresholds", num_thresholds) - 1
         inner = np.arange(1, last) / last
         super().__init__(np.array([-1e-7, *inner, 1.0 + 1e-7]), **options)
 

@@ -7,8 +7,8 @@ import operator
 
 from levels import mid_level
 from levels.low_level import clip, exp, reduce_sum, sqrt
-from levels.mid_level import Made, optimizers
-from levels.support.checks import flag, positive
+from levels.mid_level import Reconstructible, optimizers
+from levels.support.checks import check_bool, check_positive
 from levels_more.checks import number, several
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import cast, maximum, where
@@ -34,7 +34,7 @@ class Optimizer(optimizers.Optimizer, Module):
         self.programs = None
         given = {"clipnorm": clipnorm, "global_clipnorm": global_clipnorm, "clipvalue": clipvalue}
         for name, value in given.items():
-            setattr(self, name, None if value is None else positive(f"{type(self).__name__}: {name}", value))
+            setattr(self, name, None if value is None else check_positive(f"{type(self).__name__}: {name}", value))
 
     def clipped(self, gradients):
         """Return the clipped gradients."""
@@ -50,7 +50,7 @@ class Optimizer(optimizers.Optimizer, Module):
 
     def apply_gradients(self, grads_and_vars):
         gradients, variables = zip(*grads_and_vars, strict=True)
-        if self.owners and self.programs is None:
+        if self.trained_variables and self.programs is None:
             self.programs = EagerStep(self, self.op_by_op)
         if self.programs is None or not self.programs.done(gradients, variables):
             self.op_by_op(gradients, variables)
@@ -61,8 +61,8 @@ class SGD(Optimizer, optimizers.SGD):
 
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
         super().__init__(learning_rate, **options)
-        self.momentum = positive("SGD: momentum", momentum, 1.0, zero=True)
-        self.nesterov = flag("SGD: nesterov", nesterov)
+        self.momentum = check_positive("SGD: momentum", momentum, 1.0, zero=True)
+        self.nesterov = check_bool("SGD: nesterov", nesterov)
         self.memory = ("v",) if momentum else ()
 
     def update(self, rate, dw, w, *memory):
@@ -83,7 +83,10 @@ class RMSprop(Optimizer):
 
     def __init__(self, learning_rate=0.001, rho=0.9, epsilon=1e-7, **options):
         super().__init__(learning_rate, **options)
-        self.rho, self.epsilon = positive("RMSprop: rho", rho, 1.0, zero=True), positive("RMSprop: epsilon", epsilon)
+        self.rho, self.epsilon = (
+            check_positive("RMSprop: rho", rho, 1.0, zero=True),
+            check_positive("RMSprop: epsilon", epsilon),
+        )
 
     def update(self, rate, dw, w, v):
         v = self.rho * v + (1.0 - self.rho) * (dw * dw)
@@ -95,20 +98,20 @@ class AdamW(Adam):
 
     def __init__(self, learning_rate=0.001, weight_decay=0.004, **options):
         super().__init__(learning_rate, **options)
-        self.weight_decay = positive("AdamW: weight_decay", weight_decay, zero=True)
+        self.weight_decay = check_positive("AdamW: weight_decay", weight_decay, zero=True)
 
     def update(self, rate, dw, w, m, v):
         return super().update(rate, dw, w - rate * self.weight_decay * w, m, v)
 
 
-class ExponentialDecay(Made):
+class ExponentialDecay(Reconstructible):
     """initial_learning_rate · decay_rate ** (step / decay_steps); `staircase` rounds the quotient down"""
 
     def __init__(self, initial_learning_rate, decay_steps, decay_rate, staircase=False):
-        self.initial_learning_rate = positive("ExponentialDecay: initial_learning_rate", initial_learning_rate)
-        self.decay_steps = positive("ExponentialDecay: decay_steps", decay_steps)
-        self.decay_rate = positive("ExponentialDecay: decay_rate", decay_rate)
-        self.staircase = flag("ExponentialDecay: staircase", staircase)
+        self.initial_learning_rate = check_positive("ExponentialDecay: initial_learning_rate", initial_learning_rate)
+        self.decay_steps = check_positive("ExponentialDecay: decay_steps", decay_steps)
+        self.decay_rate = check_positive("ExponentialDecay: decay_rate", decay_rate)
+        self.staircase = check_bool("ExponentialDecay: staircase", staircase)
 
     def __call__(self, step):
         if self.staircase:
@@ -117,7 +120,7 @@ class ExponentialDecay(Made):
         return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))
 
 
-class PiecewiseConstantDecay(Made):
+class PiecewiseConstantDecay(Reconstructible):
     """values[0] up to and including step boundaries[0], then values[1], and so on.
 
     Raises ValueError unless the boundaries ascend and there is one more value than boundaries.

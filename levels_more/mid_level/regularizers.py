@@ -1,26 +1,26 @@
 """Penalties for large weights."""
 
 from levels.low_level import as_tensor, reduce_sum
-from levels.mid_level import Made
-from levels.support.checks import positive
+from levels.mid_level import Reconstructible
+from levels.support.checks import check_positive
 from levels_more.low_level.ops import absolute
 
 
-class L1(Made):
+class L1(Reconstructible):
     """l1·Σ|w|"""
 
     def __init__(self, l1=0.01):
-        self.l1 = positive("L1: l1", l1, zero=True)
+        self.l1 = check_positive("L1: l1", l1, zero=True)
 
     def __call__(self, w):
         return self.l1 * reduce_sum(absolute(as_tensor(w)))
 
 
-class L2(Made):
+class L2(Reconstructible):
     """l2·Σw²"""
 
     def __init__(self, l2=0.01):
-        self.l2 = positive("L2: l2", l2, zero=True)
+        self.l2 = check_positive("L2: l2", l2, zero=True)
 
     def __call__(self, w):
         w = as_tensor(w)

@@ -10,8 +10,8 @@ from itertools import islice
 import numpy as np
 
 from levels.hardware import PLACE
-from levels.low_level import DOOR, DTYPES, RUN, Operators, Tensor, as_tensor, constant, gather
-from levels.support.checks import unmasked, words_in
+from levels.low_level import DOOR, DTYPES, EAGER, Operators, Tensor, as_tensor, constant, gather
+from levels.support.checks import numeric_array, words_in
 from levels_more.checks import as_int64, expect, without_mask
 
 AT_ONCE = 2**16  # bytes: batches are taken together up to this size
@@ -125,7 +125,7 @@ def _groups(arrays, batches):
     sizes = []
     each_array(lambda x: sizes.append(_bytes_of_a_row(x)), arrays)
     there = isinstance(batches, (np.ndarray, list)) and len(batches)
-    if not there or DOOR.stands is not RUN:  # one by one: a tape records each batch
+    if not there or DOOR.top is not EAGER:  # one by one: a tape records each batch
         return ([rows] for rows in batches)
     count = max(1, AT_ONCE // max(1, sum(sizes) * np.size(batches[0])))
     parts = (batches[k : k + count] for k in range(0, len(batches), count))
@@ -149,8 +149,8 @@ def take_batches(arrays, batches):
 def collate(rows):
     """Return row numbers, or batches of them, as one array; as a list of arrays if the batches differ in size."""
     if isinstance(rows, np.ndarray):
-        return unmasked(rows)
-    rows = [*map(unmasked, rows)]
+        return numeric_array(rows)
+    rows = [*map(numeric_array, rows)]
     return rows if len({x.shape for x in rows}) > 1 else np.array(rows) if rows else np.arange(0)
 
 

@@ -10,7 +10,7 @@ Measured for the net 2-4-8-1, in µs: the update alone, and the next step's read
 from operator import is_
 
 from levels.low_level import Graph, Node, Replay, Tensor
-from levels.mid_level import Made
+from levels.mid_level import Reconstructible
 from levels.support.storage import LockAll
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
@@ -23,7 +23,11 @@ _OFTEN = 3  # after more renewals than this, the next one is likely to come soon
 def _read(optimizer):
     """All that a step reads from an optimizer of ours: its `update`, its attributes, and those of its schedule."""
     rate = optimizer.rate
-    return [type(optimizer).update, *vars(optimizer).values(), *(vars(rate).values() if isinstance(rate, Made) else ())]
+    return [
+        type(optimizer).update,
+        *vars(optimizer).values(),
+        *(vars(rate).values() if isinstance(rate, Reconstructible) else ()),
+    ]
 
 
 class EagerStep(ShortFunction):
@@ -38,8 +42,8 @@ class EagerStep(ShortFunction):
         self.read = []
         self.renewed = 0
         self.ours = False
-        self.variables = [*optimizer.owners]
-        self.specs = [w.spec for w in optimizer.owners]
+        self.variables = [*optimizer.trained_variables]
+        self.specs = [w.spec for w in optimizer.trained_variables]
 
     def prepared(self, graph):
         """The graph of the new values, given the gradients and then the old values.

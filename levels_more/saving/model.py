@@ -93,7 +93,7 @@ def rebuild(model, config):
     layout = BatchLayout(len(specs), 0, 0, tuple(config.get("names", ())), column_layers_of(model))
     dry_run(lambda x: model(layout.x(as_list(x))), specs)
     for path, part in model.named(Layer).items():
-        part.changes = path not in config.get("still", ())
+        part.trainable_flag = path not in config.get("still", ())
 
 
 def save(model, path):
@@ -113,13 +113,13 @@ def save(model, path):
     if model.chosen is not None:
         config["training"] = written(model.chosen, seen)
         optimizer = model.chosen.optimizer
-        if optimizer.owners is not None:  # it has been used
+        if optimizer.trained_variables is not None:  # it has been used
             names = {v: name for name, v in variables.items()}
-            if not names.keys() >= {*optimizer.owners}:
+            if not names.keys() >= {*optimizer.trained_variables}:
                 raise ValueError(
                     "save: the optimizer trains a variable that is in no part of the model; compile it again"
                 )
-            config["trained"] = [names[owner] for owner in optimizer.owners]
+            config["trained"] = [names[owner] for owner in optimizer.trained_variables]
             arrays |= numbers_of(optimizer, MEMORY)
     put(arrays | {TEXT: as_bytes(json.dumps(config, indent=1))}, path)
 

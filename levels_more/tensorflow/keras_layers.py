@@ -65,7 +65,7 @@ class Layer(mid_level.Layer):
     def add_weight(self, shape=(), initializer=None, dtype=None, trainable=True, name=None):
         """A new variable of this shape, in the layer's dtype."""
         found = super().add_weight(tuple(shape), initializer or "glorot_uniform", trainable)
-        return KerasVariable(found.newest(), trainable, name, dtype)
+        return KerasVariable(found.read_value(), trainable, name, dtype)
 
     def set_weights(self, weights):
         """Assign these arrays to all variables, in the variables' dtypes. Raises ValueError if one does not fit."""
@@ -84,7 +84,7 @@ class Dense(Layer, layers.Dense):
 
 
 class _State(Variable):
-    apart = True  # so that `Module.named` leaves it out: it is no weight
+    excluded = True  # so that `Module.named` leaves it out: it is no weight
 
     def __reduce__(self):
         return _State, (self.numpy(), self.name, False)

@@ -3,7 +3,7 @@
 import math
 from types import FunctionType
 
-from levels.support.checks import at_least
+from levels.support.checks import check_int
 from levels_more import high_level
 from levels_more.checks import expect
 from levels_more.high_level.data_adapter import as_list, is_data
@@ -43,7 +43,7 @@ class Model(Layer, high_level.Model):
         """As in levels. Raises TypeError unless `steps_per_epoch` is None or divides the batches of a Dataset."""
         steps = options.get("steps_per_epoch")
         if steps is not None:
-            steps = at_least(1, "fit: steps_per_epoch", steps)
+            steps = check_int(1, "fit: steps_per_epoch", steps)
             length = getattr(x, "length", math.inf)
             fits = is_data(x) and (length == math.inf or length % steps == 0)
             cure = "call repeat() on one of unknown length"

@@ -4,7 +4,7 @@ import types
 
 import numpy as np
 
-from levels.low_level import DOOR, RUN, NoProgram, Operators, Tensor, Trace, Variable, constant
+from levels.low_level import DOOR, EAGER, NoProgram, Operators, Tensor, Trace, Variable, constant
 from levels_more import low_level
 from levels_more.checks import as_int64
 from levels_more.low_level.shape import stack
@@ -12,7 +12,7 @@ from levels_more.low_level.shape import stack
 
 def traced():
     """Whether a function is being traced: then its tensors have no numbers."""
-    here = DOOR.stands
+    here = DOOR.top
     while hasattr(here, "below"):  # a tape: look at the interpreter below it
         here = here.below
     return isinstance(here, Trace)
@@ -68,7 +68,7 @@ def leaves(x):
 
 # a placeholder for a tensor in a form; whether all Functions run op by op
 _TENSOR = object()
-EAGER = [False]
+RUN_EAGERLY = [False]
 
 
 def _flatten(x, tensors, results=False):
@@ -137,7 +137,7 @@ class Function(low_level.Function):
     def __call__(self, *args, **options):
         """Raises TypeError for arguments that are not what `input_signature` says."""
         args = self._signed(args)
-        if EAGER[0] or DOOR.stands is not RUN:
+        if RUN_EAGERLY[0] or DOOR.top is not EAGER:
             return self.whole(*args, **options)
         if self.eager:
             return self.at_each_call(args, options)

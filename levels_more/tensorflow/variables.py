@@ -107,6 +107,6 @@ def _ways(records, y):
     found = {y}
     for op, inputs, _, result in reversed(records):
         if result in found:
-            rules = VJPS.get(op, inputs)  # for an op without a rule, `walk_back` raises
+            rules = VJPS.get(op, inputs)  # for an op without a rule, `backward_pass` raises
             found.update(x for x, rule in zip(inputs, rules, strict=False) if rule is not None and x.dtype.kind == "f")
     return found

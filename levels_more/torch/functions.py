@@ -8,7 +8,7 @@ import operator
 
 import numpy as np
 
-from levels.support.checks import unmasked
+from levels.support.checks import numeric_array
 from levels_more import low_level as low
 from levels_more.checks import as_int64, expect, index_of
 from levels_more.low_level import nn
@@ -38,7 +38,7 @@ KINDS = {
 def tensor(data, dtype=None, requires_grad=False, device=None):
     """Return a new tensor of data: Python floats in the default dtype, integers as int64, arrays in their own dtype."""
     own = max({_kind_of(x) for x in _leaves(data)}, key=ORDER.index, default=NUMBERS[float])
-    array = unmasked(data.held if isinstance(data, Tensor) else _plain(data))
+    array = numeric_array(data.held if isinstance(data, Tensor) else _plain(data))
     wanted = np.dtype(dtype or own)
     if wanted.kind == "i" and array.dtype.kind in "uf":
         array = as_int64(array)

@@ -5,7 +5,7 @@ import types
 import numpy as np
 
 from levels.low_level import constant
-from levels.support.checks import positive
+from levels.support.checks import check_positive
 from levels_more import mid_level
 from levels_more.checks import as_python, expect
 from levels_more.missing import refusing
@@ -92,10 +92,10 @@ def _option(name, value):
     """Return an option as a Python number ≥ 0; "betas" as two, each below 1. Raises ValueError for other values."""
     value = as_python(value.tolist() if isinstance(value, np.ndarray) else value)
     if not name.endswith("betas"):
-        return positive(name, value, zero=True)
+        return check_positive(name, value, zero=True)
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise ValueError(f"{name} is {value!r}; expected 2 numbers")
-    return tuple(positive(name, x, 1.0, zero=True) for x in value)
+    return tuple(check_positive(name, x, 1.0, zero=True) for x in value)
 
 
 class SGD(Optimizer):

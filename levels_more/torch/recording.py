@@ -10,7 +10,7 @@ import itertools
 import math
 import threading
 
-from levels.low_level import VJPS, GradientTape, Operators, made_from, quickest_walk
+from levels.low_level import VJPS, GradientTape, Operators, quickest_walk, reachable
 from levels_more.checks import as_python, expect
 from levels_more.torch.storage import Viewing
 
@@ -147,7 +147,17 @@ def _history(node):
 
 # ops whose gradient rules read no input, so that an input may be modified before the backward pass
 _READS_NO_INPUT = {
-    *("add", "subtract", "negative", "reduce_sum", "reduce_mean", "spread", "broadcast_to", "reshape", "transpose"),
+    *(
+        "add",
+        "subtract",
+        "negative",
+        "reduce_sum",
+        "reduce_mean",
+        "broadcast_divide",
+        "broadcast_to",
+        "reshape",
+        "transpose",
+    ),
     *("concat", "slice", "cast", "exp", "sqrt", "relu", "sigmoid", "tanh"),
 }
 _VIEWS = "transpose", "reshape", "broadcast_to", "slice"
@@ -158,7 +168,7 @@ def _check_unmodified(made, records):
     changed = {held for held, node in made if node.leaf is not None and node.leaf.named() is not held}
     if not changed:
         return
-    needed = made_from([held for held, node in made if node.leaf is not None], records)
+    needed = reachable([held for held, node in made if node.leaf is not None], records)
     for op, read, _, y in records:
         if op in _VIEWS and read[0] in changed:  # it shares the memory
             changed.add(y)
@@ -200,7 +210,7 @@ def gradients(target, weight=None, inputs=None, keep=False, create=False):
         found = quickest_walk(records, last, sources)
     for node in () if keep or create else nodes:
         node.records = None if node.leaf is None else ()
-    node = Node("walk_back", tape.records, [(last, target.node)]) if create else None
+    node = Node("backward_pass", tape.records, [(last, target.node)]) if create else None
     return [(leaves[held], leaves[held].of(dx, node)) for held, dx in zip(sources, found, strict=True)]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from levels.support.storage import renamed
+from levels.support.storage import alias
 from levels_more import low_level
 from levels_more.checks import expect, file_name
 from levels_more.saving.files import write_aside
@@ -96,7 +96,7 @@ class Viewing:
         if self.own is None:
             return held
         if self.own[0] is not held:
-            self.own = held, renamed(held)
+            self.own = held, alias(held)
         return self.own[1]
 
     root = property(lambda self: self if self.base is None else self.base.root, doc="The tensor under all views.")

@@ -567,7 +567,7 @@ class Buffer:
 
 # %% [markdown]
 # A `Device` makes buffers and frees them. It also knows its speed, which later sections measure. `host_memory` of
-# `levels/support` finds out how much memory this process may use, and `unmasked` turns lists into arrays. (The class is
+# `levels/support` finds out how much memory this process may use, and `numeric_array` turns lists into arrays. (The class is
 # long, and you may skip it.)
 
 # %% tags=["hide-input"]
@@ -575,7 +575,7 @@ class Buffer:
 import functools
 import threading
 
-from levels.support.checks import unmasked
+from levels.support.checks import numeric_array
 from levels.support.machine import host_memory
 
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> function(device) that measures it
@@ -609,7 +609,7 @@ class Device:
 
     def put(self, array, kind=Buffer):
         """Copy a NumPy array into a new buffer, and return the buffer."""
-        array = unmasked(array)
+        array = numeric_array(array)
         spec = self.specs.get((array.shape, array.dtype)) or self.spec(array.shape, array.dtype)
         buffer = kind(spec)
         self.write(buffer.data, array)
@@ -896,7 +896,7 @@ def sqrt(x):
 #| export program
 """A finished program: machine code, the names and shapes of its arrays, and the checks made at a call."""
 
-from levels.support.calls import check_reach, checked
+from levels.support.calls import check_bound, checked
 
 
 class _Array:
@@ -939,7 +939,7 @@ class Program:
             raise ValueError(f"{a.name}: the size {min(lost)} is unknown: it stands in no array's shape")
         a.scopes.clear()
         self.name, self.dtype, self.arrays, self.words = a.name, a.dtype, a.arrays, a.words
-        self.reaches, self.text = list(dict.fromkeys(a.reaches)), _text(a)
+        self.bounds, self.text = list(dict.fromkeys(a.bounds)), _text(a)
         self.engine, address = machine_code(self.text)
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
 
@@ -1051,7 +1051,7 @@ class Loops(Writer):
         super().__init__(name, dtype, lanes)
         self.words = {}  # the name of a word -> its type
         self.arrays = {}  # the name of an array -> the array
-        self.reaches = []  # (array, axis, size): on that axis an index goes up to size - 1
+        self.bounds = []  # (array, axis, size): on that axis an index goes up to size - 1
 
     def word(self, name, kind):
         """Return the register of an argument of each call: the address of an array (ptr), a size (i64) or a number."""
@@ -1150,26 +1150,26 @@ def _loop_lines(n, end, step):
 
 # %% [markdown]
 # The place of `x[i, k]` comes from your `flat`. So that `flat` can write instructions, it is called with whole numbers
-# in registers, whose `*` and `+` write `mul` and `add`. `_reached` is the check of *Buffers that know their end*. A size
-# that is known only at the call is noted in `reaches`.
+# in registers, whose `*` and `+` write `mul` and `add`. `_checked_indices` is the check of *Buffers that know their end*. A size
+# that is known only at the call is noted in `bounds`.
 
 
 # %%
 #| export assembler
-class _Whole:
+class _IntValue:
     """A whole number in a register. Its * and + write instructions."""
 
     def __init__(self, a, register, kind):
         self.a, self.register, self.kind = a, register, kind
 
     def __add__(self, other):
-        return _Whole(self.a, self.a.write(f"add {self.kind} {self.register}, {other.register}"), self.kind)
+        return _IntValue(self.a, self.a.write(f"add {self.kind} {self.register}, {other.register}"), self.kind)
 
     def __mul__(self, other):
-        return _Whole(self.a, self.a.write(f"mul {self.kind} {self.register}, {other.register}"), self.kind)
+        return _IntValue(self.a, self.a.write(f"mul {self.kind} {self.register}, {other.register}"), self.kind)
 
 
-def _reached(a, array, indices):
+def _checked_indices(a, array, indices):
     """Return an array's indices, each checked now, or noted for the check at the call."""
     if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
         raise TypeError(f"{a.name}: {array!r} is not an array of this program")
@@ -1178,27 +1178,27 @@ def _reached(a, array, indices):
     indices = [a.index(i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # an equal extent is always within range
-            a.reaches.append((array, axis, i.extent))
-            check_reach(a.name, *a.reaches[-1], {})
+            a.bounds.append((array, axis, i.extent))
+            check_bound(a.name, *a.bounds[-1], {})
     return indices
 
 
 # %% [markdown]
-# `_place_of` then writes the address.
+# `_address_of` then writes the address.
 
 
 # %%
 #| export assembler
-def _place_of(a, array, indices):
+def _address_of(a, array, indices):
     """Return the address of array[indices], and where its lanes lie: "side by side", "apart", or "" for one place."""
-    *before, last = indices = _reached(a, array, indices)
+    *before, last = indices = _checked_indices(a, array, indices)
     apart = any(i.each for i in before) or last.each and not last.register
     kind = a.wide("i64") if apart else "i64"
 
     def whole(register, each=None):
         if apart:
             register = each or a.spread("i64", register)
-        return _Whole(a, register, kind)
+        return _IntValue(a, register, kind)
 
     here, *columns = [whole(i.register, i.each) for i in indices]
     for column, size in zip(columns, array.shape[1:]):
@@ -1236,7 +1236,7 @@ class _Loads(Loops):
 
     def load(self, array, *indices):
         """Load array[indices]. A row number becomes an Index into the arrays whose rows it counts."""
-        address, how = _place_of(self, array, indices)
+        address, how = _address_of(self, array, indices)
         if self.lanes > 1:
             return _load_lanes(self, array, address, how)
         register = self.write(f"load {array.kind}, ptr {address}")
@@ -1269,7 +1269,7 @@ class Assembler(_Loads):
 
     def store(self, value, array, *indices):
         """Store a value into array[indices]. An array of row numbers is read-only."""
-        address, how = _place_of(self, array, indices)
+        address, how = _address_of(self, array, indices)
         register = _operand(self, value)
         if array.rows_of:
             raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")

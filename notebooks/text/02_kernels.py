@@ -94,13 +94,13 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 # ([more/02_cache](more/02_cache.ipynb) explains this one.)
 
 # %%
-from levels.support.compiled import STANDS, compile_cpu, for_types  # two of them are for later sections
+from levels.support.compiled import SUBSTITUTIONS, compile_cpu, for_types  # two of them are for later sections
 
 # %% [markdown]
 # ## A name and a table (7 min)
 #
 # An op is a name, such as `"add"`. A kernel is the program for that op on one kind of device. The table `KERNELS`
-# joins the two: its keys are pairs of an op and a kind of device. A second table, `KINDS`, holds a `Backend` for each
+# joins the two: its keys are pairs of an op and a kind of device. A second table, `BACKENDS`, holds a `Backend` for each
 # kind of device. The Backend says, above all, which function compiles kernels there. So far there is one kind, `cpu`.
 #
 # The next cell defines both tables, and `kernel_of`, which looks a kernel up. You may skip its code.
@@ -146,7 +146,7 @@ class Backend:
 
 
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
-KINDS = {"cpu": Backend(compile_cpu)}  # kind of device -> its Backend
+BACKENDS = {"cpu": Backend(compile_cpu)}  # kind of device -> its Backend
 
 
 def kernel_of(op, kind):
@@ -192,7 +192,7 @@ except LookupError as error:
 def launch(op, out, *inputs):
     """Run the kernel of `op`, and return its result in the buffer `out` (None: a new one, like the first input)."""
     device, dtype = inputs[0].device, inputs[0].dtype
-    program = KINDS[device.kind].compiler(kernel_of(op, device.kind), dtype)
+    program = BACKENDS[device.kind].compiler(kernel_of(op, device.kind), dtype)
     if out is None:
         out = device.alloc(inputs[0].shape, dtype)
     program(out.data, *(x.data for x in inputs))
@@ -313,7 +313,7 @@ PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 def lowered(function, x, *how):
     """Return a compiler: when called, it compiles this function for arrays like `x`, a buffer or a Spec."""
-    return functools.partial(KINDS[x.device.kind].compiler, function, x.dtype, *how)
+    return functools.partial(BACKENDS[x.device.kind].compiler, function, x.dtype, *how)
 
 
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
@@ -412,10 +412,10 @@ def kernel(op, *kinds, planner=None):
     """Return a decorator: its function becomes the kernel of `op` on these kinds of device, compiled on first use."""
 
     def enter(function):
-        if not (isinstance(op, str) and callable(function) and all(str(kind) in KINDS for kind in kinds)):
+        if not (isinstance(op, str) and callable(function) and all(str(kind) in BACKENDS for kind in kinds)):
             raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
         plain = getattr(function, "py_func", function)  # the function inside numba's `njit`
-        for kind in kinds or KINDS:  # all kinds, if none is named
+        for kind in kinds or BACKENDS:  # all kinds, if none is named
             KERNELS.version += KERNELS.get((op, kind), plain) is not plain
             KERNELS.first.setdefault((op, kind), plain)
             KERNELS[op, kind] = plain
@@ -571,7 +571,7 @@ def nest(places, line):
     return rows + ["    " * depth + text for depth, text in enumerate([*loops, line])]
 
 
-KINDS["cpu"].nest = nest
+BACKENDS["cpu"].nest = nest
 
 # %%
 print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1[0])")))
@@ -604,7 +604,7 @@ print(loop_source("add", places_of((10, 4), [(10, 4), (1, 4)])))
 #| export elementwise
 def element_loop(function, x, places, numbers=()):
     """Return the Python loop around a scalar function, for arrays like `x`. See `loop_source`."""
-    backend = KINDS[x.device.kind]
+    backend = BACKENDS[x.device.kind]
     scope = {"__name__": "__main__", "scalar": function, "number": x.dtype.type, **backend.names}
     exec(loop_source("scalar", places, numbers, backend.nest), scope)
     return scope["loop"]
@@ -672,7 +672,7 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
     if common != (shape or common) or op in UPDATES and shapes[0] != common:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
     places, views = places_of(common, shapes), None
-    if not KINDS[last.device.kind].ravels:  # then an array seen as one row is reshaped to one
+    if not BACKENDS[last.device.kind].ravels:  # then an array seen as one row is reshaped to one
         views = [s if "," in place else (math.prod(s),) for s, place in zip([common, *shapes], places)]
     loop = lowered(element_loop(function, last, places, rest), last)
     return make(op, common, gives or dtype, inputs, loop, views, rest)
@@ -704,7 +704,7 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
 
 # %% [markdown]
 # The net needs `exp` and `log`, and they are those of level 1. There they were made of small instructions, such as
-# x·2ⁿ, or rounding to the nearest whole number. The table `STANDS` says what takes the place of each instruction in a
+# x·2ⁿ, or rounding to the nearest whole number. The table `SUBSTITUTIONS` says what takes the place of each instruction in a
 # compiled kernel.
 
 # %% tags=["hide-input"]
@@ -716,20 +716,20 @@ def _in_halves(x, n):  # x·2ⁿ in two steps, since 2ⁿ alone may be too small
     return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
-STANDS[exp] = EXP.get
-STANDS[log] = LOG.get
-STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
-STANDS[rint] = lambda dtype: lambda x: np.rint(x)
-STANDS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
-STANDS[scaled] = lambda dtype: _in_halves
+SUBSTITUTIONS[exp] = EXP.get
+SUBSTITUTIONS[log] = LOG.get
+SUBSTITUTIONS[select] = lambda dtype: lambda condition, x, y: x if condition else y
+SUBSTITUTIONS[rint] = lambda dtype: lambda x: np.rint(x)
+SUBSTITUTIONS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
+SUBSTITUTIONS[scaled] = lambda dtype: _in_halves
 # the n for which x lies between √½·2ⁿ and √2·2ⁿ
-STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
+SUBSTITUTIONS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
 # %% [markdown]
 # ## An op in one line (8 min)
 #
 # `scalar("add")` makes an op of a scalar function and puts it into the table. Its loop is written and compiled later,
-# by the first launch on arrays of new shapes. Here are eight ops. `takes="fi"` means floats and integers. `spread`
+# by the first launch on arrays of new shapes. Here are eight ops. `takes="fi"` means floats and integers. `broadcast_divide`
 # belongs to the gradients of sums and means.
 
 
@@ -740,7 +740,7 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # each x gets its share of dy
+scalar("broadcast_divide", count=3.0)(lambda dy, x, count: dy / count)  # each x gets its share of dy
 scalar("broadcast_to", takes="fi")(lambda x: x)  # the loop around it does the work
 
 
@@ -820,7 +820,7 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #| export reduce
 """Reductions: ops that combine many numbers into one, along axes. Also reshape."""
 
-from levels.support.checks import flag
+from levels.support.checks import check_bool
 
 
 def reduce_rows(combine, start):
@@ -878,13 +878,13 @@ print(columns)
 #
 # The next cell holds the planner of sums; you may skip it. `reduced` finds the sizes before, within and after the
 # axis. If `after` is 1, the numbers of each sum lie side by side, and `_plan_reduce` takes `reduce_rows`; otherwise
-# it takes `reduce_columns`. It gives this loop the op's `start` and function. (`flag`, of `levels/support`, refuses
+# it takes `reduce_columns`. It gives this loop the op's `start` and function. (`check_bool`, of `levels/support`, refuses
 # what is not True or False.)
 
 
 # %% tags=["hide-input"]
 #| export reduce
-KINDS["cpu"].loops = reduce_rows, reduce_columns
+BACKENDS["cpu"].loops = reduce_rows, reduce_columns
 QUICKER = {}  # a loop -> a faster one that gives the same bits
 
 
@@ -904,11 +904,11 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     """Plan a reduction over one axis, a tuple of adjacent axes, or all axes (axis=None)."""
     axes, (before, within, after) = reduced(op, x.shape, axis)
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
-    keep = flag(f"{op}: keepdims", keepdims)
+    keep = check_bool(f"{op}: keepdims", keepdims)
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
     if dtype.kind == "i":  # integers have no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
-    along_rows, down_columns = (QUICKER.get(loop, loop) for loop in KINDS[x.device.kind].loops)
+    along_rows, down_columns = (QUICKER.get(loop, loop) for loop in BACKENDS[x.device.kind].loops)
     reduction, columns = (along_rows, ()) if after == 1 else (down_columns, (after,))
     fast = ("reassoc",) if after == 1 and within >= 1024 and dtype == np.float32 else ()
 
@@ -979,7 +979,7 @@ print(launch("reduce_mean", None, three).numpy(), launch("reshape", None, three,
 
 
 # %%
-#| export whole
+#| export array_kernels
 """Kernels on whole arrays: gather, which picks rows by number, and the matrix product."""
 
 
@@ -994,7 +994,7 @@ def gather(out, x, rows):
 
 
 # %% tags=["hide-input"]
-#| export whole
+#| export array_kernels
 def _plan_gather(op, function, x, rows):
     """Plan out[i, …] = x[rows[i], …]."""
     if rows.dtype != np.int64 or len(x.shape) < 1:
@@ -1062,7 +1062,7 @@ widgets.explore(
 
 
 # %%
-#| export whole blank matmul_ikj
+#| export array_kernels blank matmul_ikj
 def matmul_ikj(out, x, w):
     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
     ...  # 5 lines
@@ -1113,13 +1113,13 @@ print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms: {slow / fast:.0f} time
 
 
 # %% tags=["hide-input"]
-#| export whole
+#| export array_kernels
 def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     """Plan out[m, n] = x[m, k] @ w[k, n]. A transposed input is read in place, without a copy."""
     dtype = same_dtype(op, x, w, kinds="fi")
     if len(x.shape) != 2 or len(w.shape) != 2:
         raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
-    turned = [flag(f"{op}: a transpose", t) for t in (transpose_x, transpose_w)]
+    turned = [check_bool(f"{op}: a transpose", t) for t in (transpose_x, transpose_w)]
     (m, k), (rows, n) = (a.shape[:: -1 if t else 1] for a, t in zip((x, w), turned))
     if k != rows:
         raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
@@ -1171,16 +1171,16 @@ KERNEL_TRIALS = []  # trial(op, kind, function, before): raises ValueError if a 
 @contextmanager
 def use(op, kind, function):
     """In a `with` block, make `function` the kernel of `op` on a kind of device. Raises LookupError if it had none."""
-    before, compiler = kernel_of(op, kind), KINDS[kind].compiler
+    before, compiler = kernel_of(op, kind), BACKENDS[kind].compiler
     try:
         for trial in KERNEL_TRIALS:
             trial(op, kind, function, before)
         if not KERNEL_TRIALS:
-            KINDS[kind].compiler = functools.partial(compiler, boundscheck=True)
+            BACKENDS[kind].compiler = functools.partial(compiler, boundscheck=True)
         kernel(op, kind)(function)
         yield
     finally:
-        KINDS[kind].compiler = compiler
+        BACKENDS[kind].compiler = compiler
         kernel(op, kind)(before)
 
 

@@ -119,9 +119,9 @@ import threading
 
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, pool
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
-from levels.support.checks import cache_key, even, flag, row_numbers, unmasked
+from levels.support.checks import cache_key, check_bool, even, numeric_array, row_numbers
 from levels.support.operators import SeveralOps
-from levels.support.storage import CREATED, LockAll, Storage, address_of, pinned_address, renamed
+from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, pinned_address
 
 # %% [markdown]
 # The first interpreter runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model
@@ -131,7 +131,7 @@ from levels.support.storage import CREATED, LockAll, Storage, address_of, pinned
 
 # %%
 #| export tensors
-class Run:
+class Interpreter:
     """The interpreter that runs each op at once."""
 
     def do(self, op, plan, inputs, attrs):
@@ -140,27 +140,27 @@ class Run:
 
     def read(self, variable):
         """Return the tensor that the variable names now."""
-        return variable.newest()
+        return variable.read_value()
 
     def assign(self, variable, value):
         """Let the variable name another tensor."""
-        variable.replace(value)
+        variable.set_value(value)
 
 
 # %% [markdown]
 # The door itself is called `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x *
 # 2.0`. Then it looks up the plan with your `planned` of level 2, and hands the op to the installed interpreter,
-# `DOOR.stands`. Each thread has its own.
+# `DOOR.top`. Each thread has its own.
 
 
 # %%
 #| export tensors most apply
 class _Door(threading.local):
-    stands = Run()  # the interpreter; each thread has its own
+    top = Interpreter()  # the interpreter; each thread has its own
 
 
 DOOR = _Door()
-RUN = DOOR.stands
+EAGER = DOOR.top
 
 
 def apply(op, *inputs, **attrs):
@@ -169,7 +169,7 @@ def apply(op, *inputs, **attrs):
         if type(x) is not Tensor:
             inputs = _as_tensors(inputs)
             break
-    return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
+    return DOOR.top.do(op, planned(op, inputs, attrs), inputs, attrs)
 
 
 # %% [markdown]
@@ -178,12 +178,12 @@ def apply(op, *inputs, **attrs):
 # Run these cells and go on, or read how `1.0 - x` finds the door, and which dtype a number gets.
 #
 # A tensor is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0 - x`,
-# Python asks the number first. The number does not know tensors, so Python then asks `x`. `sides` makes both methods.
+# Python asks the number first. The number does not know tensors, so Python then asks `x`. `binary_op` makes both methods.
 
 
 # %%
 #| export tensors
-def sides(op):
+def binary_op(op):
     """Return an operator's two methods, as for `x - 1.0` and for `1.0 - x`."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
@@ -196,11 +196,11 @@ class Operators(SeveralOps):
 
     __slots__ = ()
     operators = OPERATORS
-    __add__, __radd__ = sides("add")
-    __sub__, __rsub__ = sides("subtract")
-    __mul__, __rmul__ = sides("multiply")
-    __truediv__, __rtruediv__ = sides("divide")
-    __matmul__, __rmatmul__ = sides("matmul")
+    __add__, __radd__ = binary_op("add")
+    __sub__, __rsub__ = binary_op("subtract")
+    __mul__, __rmul__ = binary_op("multiply")
+    __truediv__, __rtruediv__ = binary_op("divide")
+    __matmul__, __rmatmul__ = binary_op("matmul")
 
     def __pow__(self, other):
         return self * self if type(other) is int and other == 2 else self.power(other)
@@ -259,7 +259,7 @@ def constant(values, dtype=None):
     """Make a tensor: Python's floats become float32, and arrays keep their dtype. Raises TypeError, OverflowError."""
     if isinstance(values, Operators) and (dtype is None or dtype == values.dtype):
         return as_tensor(values)
-    leaf, array = values, unmasked(values)
+    leaf, array = values, numeric_array(values)
     while isinstance(leaf, (list, tuple)) and len(leaf):
         leaf = leaf[0]
     if dtype is None:
@@ -277,7 +277,7 @@ def constant(values, dtype=None):
 def as_tensor(value, like=None):
     """Convert a variable, an array or numbers to a tensor. A Python number takes the dtype and device of `like`."""
     if isinstance(value, Variable):
-        return DOOR.stands.read(value)
+        return DOOR.top.read(value)
     if type(value) in (float, int, bool) and isinstance(like, Operators):
         return _number(value, value or str(value), like.spec)
     return value if isinstance(value, Tensor) else constant(value)
@@ -290,7 +290,7 @@ def _as_tensors(values):
             break
     tensors = []
     for x in values:  # (a comprehension would take half as long again)
-        tensors.append(x if type(x) is Tensor else DOOR.stands.read(x) if type(x) is Variable else as_tensor(x, like))
+        tensors.append(x if type(x) is Tensor else DOOR.top.read(x) if type(x) is Variable else as_tensor(x, like))
     return tensors
 
 
@@ -351,7 +351,7 @@ def gather(x, rows):
     """Return these rows of x[n, …], as [*rows.shape, …]. Raises TypeError unless all are ints, IndexError beyond x."""
     x = as_tensor(x)
     if not isinstance(rows, Operators):
-        rows = unmasked(rows)
+        rows = numeric_array(rows)
         if rows.dtype.kind not in "iu" and rows.size:
             raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
         rows = x.device.put(rows.astype(np.int64), Tensor)
@@ -373,21 +373,21 @@ def clip(x, low, high):
 #| export ops
 def reduce_sum(x, axis=None, keepdims=False):
     """Sum over one axis, neighbouring axes or all (None), in order from 0.0. Long float32 rows may be reordered."""
-    return apply("reduce_sum", x, axis=_whole(axis), keepdims=keepdims)
+    return apply("reduce_sum", x, axis=_normalize_axis(axis), keepdims=keepdims)
 
 
 def reduce_mean(x, axis=None, keepdims=False):
     """Divide the sum of floats by their count. Raises TypeError for other dtypes."""
-    return apply("reduce_mean", x, axis=_whole(axis), keepdims=keepdims)
+    return apply("reduce_mean", x, axis=_normalize_axis(axis), keepdims=keepdims)
 
 
-def _whole(axis):
+def _normalize_axis(axis):
     """Convert an axis, or a tuple of axes, to Python's int. None stays None. Raises TypeError for anything else."""
     if axis is None or type(axis) is int:
         return axis
     if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer, Operators)):
         raise TypeError(f"axis {axis!r:.60}: expected a whole number")
-    return tuple(map(_whole, axis)) if isinstance(axis, tuple) else axis.__index__()
+    return tuple(map(_normalize_axis, axis)) if isinstance(axis, tuple) else axis.__index__()
 
 
 # %% [markdown]
@@ -407,9 +407,9 @@ class Variable(Storage, Operators):
     def __init__(self, value, name=None, trainable=True):
         super().__init__(as_tensor(value))
         self.name, self.grad = name, None
-        self.trainable = flag("trainable", trainable)
+        self.trainable = check_bool("trainable", trainable)
 
-    value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
+    value = property(lambda self: DOOR.top.read(self), doc="The tensor that it names.")
 
     def numpy(self):
         """Return a copy of its numbers as a NumPy array."""
@@ -420,7 +420,7 @@ class Variable(Storage, Operators):
         value = value if type(value) is Tensor else as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
-        DOOR.stands.assign(self, value)
+        DOOR.top.assign(self, value)
 
 
 # %%
@@ -466,21 +466,21 @@ x * w + b
 """The tape records each op at the door. Read backwards, it gives the gradient."""
 
 
-class _Tape(Run):
+class _Tape(Interpreter):
     """The interpreter in a `with` block: it passes each op on to the one below, and records it."""
 
     def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
-        self.persistent = flag("persistent", persistent)  # may be read any number of times
+        self.persistent = check_bool("persistent", persistent)  # may be read any number of times
 
     def __enter__(self):
         if self.below:
             raise RuntimeError("this tape was open before; make another one")
-        self.below, DOOR.stands = DOOR.stands, self
+        self.below, DOOR.top = DOOR.top, self
         return self
 
     def __exit__(self, *_):
-        DOOR.stands = self.below
+        DOOR.top = self.below
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
@@ -696,9 +696,9 @@ def unbroadcast(dx, shape):
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """Return the gradient of x, which was reduced to y: each number gets the dy of its sum, divided by a count."""
     if axis is not None and not keepdims:  # restore the reduced axes, with size 1
-        axes, _ = reduced("spread", x.spec.shape, axis)
+        axes, _ = reduced("broadcast_divide", x.spec.shape, axis)
         dy = apply("reshape", dy, shape=tuple(1 if k in axes else size for k, size in enumerate(x.spec.shape)))
-    return apply("spread", dy, x, count=count)
+    return apply("broadcast_divide", dy, x, count=count)
 
 
 def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
@@ -735,7 +735,7 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %%
 #| export autodiff
-def made_from(sources, records):
+def reachable(sources, records):
     """Return the set of these tensors and all that were made from them."""
     made = set(sources)
     for _, inputs, _, y in records:
@@ -745,13 +745,13 @@ def made_from(sources, records):
 
 
 # %% [markdown]
-# `walk_back` is the loop from above with three additions. It skips records that the target does not depend on. It
+# `backward_pass` is the loop from above with three additions. It skips records that the target does not depend on. It
 # sums a gradient down to the shape of its input, with your `unbroadcast`. And it raises a readable error where a rule
 # or a source is missing.
 
 
 # %%
-#| export autodiff most walk_back
+#| export autodiff most backward_pass
 def _gradients_of(sources, gradients):
     """Return the gradients of the sources. Raises ValueError if one has none."""
     for k, source in enumerate(sources):
@@ -760,9 +760,9 @@ def _gradients_of(sources, gradients):
     return [gradients[source] for source in sources]
 
 
-def walk_back(records, target, sources):
+def backward_pass(records, target, sources):
     """Return the gradients, walking backwards. Raises LookupError for a missing rule, ValueError for unused sources."""
-    needed, one = made_from(sources, records), as_tensor(1.0, target)
+    needed, one = reachable(sources, records), as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
@@ -786,12 +786,12 @@ WALKS = []  # walk(records, target, sources): the same gradients, sooner, or Non
 
 
 def quickest_walk(records, target, sources):
-    """Return the gradients from the first of WALKS that finds them, or from `walk_back`. Raises what that raises."""
+    """Return the gradients from the first of WALKS that finds them, or from `backward_pass`. Raises what that raises."""
     for walk in WALKS:
         found = walk(records, target, sources)
         if found is not None:
             return found
-    return walk_back(records, target, sources)
+    return backward_pass(records, target, sources)
 
 
 # %% [markdown]
@@ -944,7 +944,7 @@ print(f"µs per step: {t_step:.0f}, level 2 {t_below:.0f}")
 
 
 # %%
-class Trace(Run):
+class Trace(Interpreter):
     def __init__(self):
         self.nodes = []
 
@@ -954,11 +954,11 @@ class Trace(Run):
 
 
 def trace(python, signature):
-    DOOR.stands = here = Trace()
+    DOOR.top = here = Trace()
     try:
         python(*[Tensor(spec, source=here) for spec in signature])
     finally:  # also after an error, so that later ops run and are not traced
-        DOOR.stands = RUN
+        DOOR.top = EAGER
     return here.nodes
 
 
@@ -1034,35 +1034,35 @@ x0, x0.node
 
 # %%
 #| export graph
-class Trace(Run):
-    """The interpreter that records each op as a node. `known`: {a variable or a constant: its current value}."""
+class Trace(Interpreter):
+    """The interpreter that records each op as a node. `env`: {a variable or a constant: its current value}."""
 
     def __init__(self):
-        self.nodes, self.known = [], {}
+        self.nodes, self.env = [], {}
 
     def do(self, op, plan, inputs, attrs):
-        return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)
+        return self.add_node(op, [self.node(x) for x in inputs], attrs, plan.spec)
 
     def read(self, variable):
-        return self.leaf("variable", variable)
+        return self.add_leaf("variable", variable)
 
     def assign(self, variable, value):
-        self.known[variable] = value
+        self.env[variable] = value
 
-    def leaf(self, kind, x):
+    def add_leaf(self, kind, x):
         """Return the current value of a variable or a constant tensor; at first, a new leaf."""
-        if x not in self.known:
-            self.known[x] = self.noted(kind, [], {"of": x}, x.spec)
-        return self.known[x]
+        if x not in self.env:
+            self.env[x] = self.add_node(kind, [], {"of": x}, x.spec)
+        return self.env[x]
 
-    def noted(self, op, inputs, attrs, spec):
+    def add_node(self, op, inputs, attrs, spec):
         """Add a node to the trace, and return its symbol."""
         self.nodes.append(Node(op, inputs, attrs, spec))
         return Symbol(self, self.nodes[-1])
 
     def node(self, x):
         """Return the node of a symbol, or of a tensor as a constant. Raises TypeError for another trace's symbol."""
-        x = x if type(x) is Symbol else self.leaf("constant", x)
+        x = x if type(x) is Symbol else self.add_leaf("constant", x)
         if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
         return x.node
@@ -1107,15 +1107,15 @@ def _results_of(given):
 
 def trace(python, signature):
     """Run `python` on symbols of these Specs. Return the graph, what `python` returned, and the variables it made."""
-    here, before, begun = Trace(), DOOR.stands, next(CREATED)
-    args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
-    DOOR.stands = here
+    here, before, begun = Trace(), DOOR.top, next(CREATED)
+    args = [here.add_node("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
+    DOOR.top = here
     try:
         result = python(*args)
         outputs = [here.node(as_tensor(x)) for x in _results_of(result)]
     finally:
-        DOOR.stands = before
-    new = {v: here.node(x) for v, x in [*here.known.items()] if isinstance(v, Variable)}
+        DOOR.top = before
+    new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
     return Graph(here.nodes, outputs, updates), result, [v for v in new if v.created > begun]
 
@@ -1136,7 +1136,7 @@ print("returned:", result, "- variables with a new value:", [v.name for v in gra
 # %% [markdown]
 # Forward pass, backward pass and update are in one list. The tape computes its gradients with ops. These ops go
 # through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The gradient of the loss is 1, and
-# `spread` gives each row a tenth of it. t6 and t7 are the two shares of `error`, t8 is your `hand_on`, and t9 is your
+# `broadcast_divide` gives each row a tenth of it. t6 and t7 are the two shares of `error`, t8 is your `hand_on`, and t9 is your
 # `unbroadcast`.
 
 # %% tags=["hide-input"]
@@ -1365,7 +1365,7 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 #
 # Run these cells and go on, or read the two classes that do the same for any graph.
 #
-# `Replay` does what `replayed` does, but it looks up all plans beforehand. `renamed` makes another tensor of the same
+# `Replay` does what `replayed` does, but it looks up all plans beforehand. `alias` makes another tensor of the same
 # numbers. The method `over` runs many steps in one call.
 
 
@@ -1383,14 +1383,14 @@ class Replay:
 
     def run(self, args):
         """Run one step on these arguments: update the variables, and return the results."""
-        value_of = {"input": args.__getitem__, "variable": Variable.newest, "constant": as_tensor}
+        value_of = {"input": args.__getitem__, "variable": Variable.read_value, "constant": as_tensor}
         with self.lock:  # one thread at a time
             values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
-                values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
+                values[node] = EAGER.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
             for variable, node in self.graph.updates.items():
-                variable.replace(values[node])
-        return [renamed(values[node]) for node in self.graph.outputs]
+                variable.set_value(values[node])
+        return [alias(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
         """Run a step for each row of `batches`. Return a tensor for each result, with one number per step."""
@@ -1478,7 +1478,7 @@ def row_parts(graph, batch):
 
 
 # %% [markdown]
-# The table `FORMS` is `value_of` for any graph. An elementwise op needs no entry: its scalar function is applied to
+# The table `LOWERINGS` is `value_of` for any graph. An elementwise op needs no entry: its scalar function is applied to
 # every number of a row. A function that branches with `if` on a number cannot become instructions.
 
 
@@ -1514,7 +1514,7 @@ def _products(node, shape, x, w):
 
 # %%
 #| export row_program
-FORMS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the result from a total
+LOWERINGS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the result from a total
     "matmul": _products,
     "reshape": lambda node, shape, x: x.reshape(shape),
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
@@ -1524,11 +1524,11 @@ FORMS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the re
 }
 
 
-def _form_of(op):
+def _lowering_of(op):
     """Return the function that computes an op. Raises NoProgram if there is none."""
-    if op not in ELEMENTWISE and op not in FORMS:
+    if op not in ELEMENTWISE and op not in LOWERINGS:
         raise NoProgram(f"{op} has no form for single numbers")
-    return _elementwise if op in ELEMENTWISE else FORMS[op]
+    return _elementwise if op in ELEMENTWISE else LOWERINGS[op]
 
 
 # %% [markdown]
@@ -1581,7 +1581,7 @@ def _write(graph, parts, batch, load, total_of):
     def compute(part, row=None):
         for x in graph.nodes:
             if parts[x] == part and x.inputs:
-                values[x] = _form_of(x.op)(x, shape[x], *[values[y] for y in x.inputs])
+                values[x] = _lowering_of(x.op)(x, shape[x], *[values[y] for y in x.inputs])
             elif parts[x] == part and x not in values:
                 numbers = [a.load(arrays[x.attrs["of"]], *_place(part, index, row)) for index in np.ndindex(shape[x])]
                 values[x] = np.array(numbers, object).reshape(shape[x])
@@ -1598,11 +1598,11 @@ def _write(graph, parts, batch, load, total_of):
         with a.loop(batch, a.lanes) as r:
             compute("row", load(a, batches, step, r))
             for x, total in totals.items():
-                for term in _form_of(f"sum {x.op}")(x, shape[x], *map(values.get, x.inputs)):
+                for term in _lowering_of(f"sum {x.op}")(x, shape[x], *map(values.get, x.inputs)):
                     _each(operator.iadd, total, term)
             keep(graph.outputs, outs, step, row=r)
         for x, sums in totals.items():
-            values[x] = _each(functools.partial(FORMS.get(f"end {x.op}", lambda node, one: one), x), total_of(a, sums))
+            values[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda node, one: one), x), total_of(a, sums))
         compute("after")
         keep(graph.outputs, outs, step)
         keep(graph.updates.values(), map(arrays.get, graph.updates))
@@ -1735,7 +1735,7 @@ for count in (10, 10, 4, 10):
 #
 # Run these cells and go on, or read how `compiled_once` becomes `function`.
 #
-# `eager` is a tape without records. While it is open, the interpreter is not `Run`, and so a `function` runs as plain
+# `eager` is a tape without records. While it is open, the interpreter is not `Interpreter`, and so a `function` runs as plain
 # Python.
 
 
@@ -1869,7 +1869,7 @@ class Function(_Programs):
     """
 
     def __call__(self, *args):
-        if DOOR.stands is not RUN:  # a tape or a trace needs to see every op
+        if DOOR.top is not EAGER:  # a tape or a trace needs to see every op
             return self.python(*args)
         args = [as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x for x in args]
         key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
@@ -1891,7 +1891,7 @@ class Function(_Programs):
             )
         (count,), outs = rows.pop(), []
         parts = [row_numbers("over: batches", part, count) for part in even(batches)]
-        if DOOR.stands is not RUN:
+        if DOOR.top is not EAGER:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
             return _packed(_stacked([*map(_results_of, results)]), results[-1])
         for part in parts:
@@ -1955,7 +1955,7 @@ def _inside(x):
 class Module:
     """A holder of variables, in attributes and in lists, tuples, dicts and modules there.
 
-    A part whose class has an attribute `apart`, such as a metric, is left out.
+    A part whose class has an attribute `excluded`, such as a metric, is left out.
     """
 
     def named(self, kind):
@@ -1969,7 +1969,7 @@ class Module:
             if isinstance(value, kind) and found.setdefault(name, value) is not value:
                 raise ValueError(f"two parts have the name {name[:50]!r}")
             for k, part in reversed(_inside(value)):
-                if isinstance(part, (kind, Module, list, tuple, dict)) and not hasattr(type(part), "apart"):
+                if isinstance(part, (kind, Module, list, tuple, dict)) and not hasattr(type(part), "excluded"):
                     waiting.append((f"{name}.{k}" if name else str(k), part))
         return found
 
@@ -2240,7 +2240,7 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
     with GradientTape(persistent=True) as tape:
         z = formula(v * 2.0)
     makers = {record[3]: record for record in tape.records}
-    (dv,) = walk_back(collected(makers, z), z, [v.value])
+    (dv,) = backward_pass(collected(makers, z), z, [v.value])
     print(f"z {float(z)}, dv {float(dv)}")
 
 # %% [markdown]
@@ -2277,9 +2277,9 @@ exercises.check("03-5", in_order)
 #
 # - Print `[op for op, *_ in tape.records]` after the forward pass in `step`. Which record belongs to which operator?
 #   (There are five records.)
-# - Remove the call of `unbroadcast` from `walk_back`, then train `linear_regression`. Which error do you get, and from
+# - Remove the call of `unbroadcast` from `backward_pass`, then train `linear_regression`. Which error do you get, and from
 #   where? (From `assign`: the gradient of b has a row for each row of the batch.)
-# - Let `walk_back` run over the records forwards. What happens, and why? (It says that source 0 was not used: the walk
+# - Let `backward_pass` run over the records forwards. What happens, and why? (It says that source 0 was not used: the walk
 #   reaches the loss last, when it has passed everything else.)
 # - Make an op of the `hypotenuse` of notebook 02's exercises, and give it a rule for each input, `dy·a/y` and `dy·b/y`.
 #   Does it agree with a nudge? Where would it not?

@@ -199,8 +199,8 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # The two classes of this section are not about learning. Run the cells, and read their code only if you like. The next section
 # begins with what you need to know of them.
 #
-# `Made` remembers the arguments that a part was made with, and `again()` makes another part from them. The helpers come from
-# `levels/support`: `known` looks up a name in a table, `at_least` and `positive` refuse a number out of range, and `flag`
+# `Reconstructible` remembers the arguments that a part was made with, and `recreate()` makes another part from them. The helpers come from
+# `levels/support`: `lookup` looks up a name in a table, `check_int` and `check_positive` refuse a number out of range, and `check_bool`
 # refuses what is neither True nor False.
 
 # %%
@@ -210,20 +210,20 @@ import inspect
 
 from levels.hardware import PLACE
 from levels.low_level import Module, Operators
-from levels.support.checks import at_least, flag, known, positive
+from levels.support.checks import check_bool, check_int, check_positive, lookup
 from levels.support.locks import MAKING
 
 
-class Made:
-    """An object that keeps its arguments: `part.again()` makes a new one with them."""
+class Reconstructible:
+    """An object that keeps its arguments: `part.recreate()` makes a new one with them."""
 
     def __new__(cls, *args, **options):
         part = super().__new__(cls)
-        part.again = functools.partial(cls, *args, **options)
+        part.recreate = functools.partial(cls, *args, **options)
         return part
 
     def __repr__(self):
-        given = [*map(repr, self.again.args), *(f"{name}={value!r}" for name, value in self.again.keywords.items())]
+        given = [*map(repr, self.recreate.args), *(f"{name}={value!r}" for name, value in self.recreate.keywords.items())]
         return f"{type(self).__name__}({', '.join(given)})"
 
 
@@ -236,10 +236,10 @@ class Made:
 # %% tags=["hide-input"]
 #| export layers
 # What all layers share: a name, a dtype, a build on the first call, `trainable`. You may skip how it is written.
-class _Part(Made, Module):
+class _Part(Reconstructible, Module):
     hears_training = False  # whether `call` may have an argument `training`
     building = False  # whether `build_for` is running
-    changes = True  # see `trainable`
+    trainable_flag = True  # see `trainable`
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
@@ -268,22 +268,22 @@ class _Part(Made, Module):
     def starting(self, initializer, shape):
         """Return an initializer's numbers for this shape, in the layer's dtype."""
         spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # raises if shape or dtype is wrong
-        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
+        return np.reshape(lookup("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
 
     def check_model(self, model):
         """Raise TypeError if this layer would not work in that model. All layers of this level work in any model."""
 
-    trainable = property(lambda self: self.changes, doc="Whether its variables, and those inside it, may change.")
+    trainable = property(lambda self: self.trainable_flag, doc="Whether its variables, and those inside it, may change.")
 
     @trainable.setter
     def trainable(self, value):
         for part in self.named(_Part).values():
-            part.changes = flag(f"{self.name}: trainable", value)
+            part.trainable_flag = check_bool(f"{self.name}: trainable", value)
 
     @property
     def trainable_variables(self):
         """The trainable variables of all parts that are trainable."""
-        still = {v for part in self.named(_Part).values() if not part.changes for v in part.variables}
+        still = {v for part in self.named(_Part).values() if not part.trainable_flag for v in part.variables}
         return [v for v in super().trainable_variables if v not in still]
 
     def __repr__(self):
@@ -342,8 +342,8 @@ class Dense(Layer):
         dtype=None,
     ):
         super().__init__(name, dtype)
-        self.units = at_least(1, "Dense: units", units)
-        self.activation = known("activation", ACTIVATIONS, "linear" if activation is None else activation)
+        self.units = check_int(1, "Dense: units", units)
+        self.activation = lookup("activation", ACTIVATIONS, "linear" if activation is None else activation)
         self.initializers = kernel_initializer, bias_initializer
 
     def build(self, shape):
@@ -450,11 +450,11 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 # %% tags=["hide-input"]
 #| export losses
 # The checks that all losses share: labels and predictions must fit each other. You may skip how they are written.
-class _Checked(Made):
+class _Checked(Reconstructible):
     probabilities = classes = False  # whether both are probabilities; whether y_true holds class numbers
 
     def __init__(self):
-        """Take no arguments. (`Made` alone would accept any.)"""
+        """Take no arguments. (`Reconstructible` alone would accept any.)"""
 
     def checked(self, y_true, y_pred):
         """Convert both to tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
@@ -677,11 +677,11 @@ print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel()
 # %% tags=["hide-input"]
 #| export optimizers
 # What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
-class _Rated(Made, Module):
-    apart = True  # a model that keeps an optimizer does not list the optimizer's variables
+class _Rated(Reconstructible, Module):
+    excluded = True  # a model that keeps an optimizer does not list the optimizer's variables
 
     def __init__(self, learning_rate=0.01):
-        self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for
+        self.trained_variables = self.rate = None  # trained_variables: a dict whose keys are the variables it was built for
         self.learning_rate = learning_rate
 
     learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate)
@@ -690,7 +690,7 @@ class _Rated(Made, Module):
     def learning_rate(self, value):
         first = value(constant(0.0)) if callable(value) else value  # a schedule can be checked only at step 0
         first = float(first) if isinstance(first, Operators) else first
-        first = positive(f"{type(self).__name__}: learning_rate", first, zero=True)
+        first = check_positive(f"{type(self).__name__}: learning_rate", first, zero=True)
         value = value if callable(value) else first
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
@@ -704,9 +704,9 @@ class _Rated(Made, Module):
             raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
         gradients, variables = zip(*pairs, strict=True)
         with MAKING:
-            if self.owners is None:
+            if self.trained_variables is None:
                 self.build(variables)
-        if [*map(id, self.owners)] != [*map(id, variables)]:
+        if [*map(id, self.trained_variables)] != [*map(id, variables)]:
             raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
         return gradients, variables
 
@@ -717,7 +717,7 @@ class _Rated(Made, Module):
         self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
-        self.owners = dict.fromkeys(variables)  # set last: now the optimizer is built
+        self.trained_variables = dict.fromkeys(variables)  # set last: now the optimizer is built
 
 
 # %% [markdown]
@@ -801,8 +801,8 @@ class Adam(Optimizer):
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7):
         super().__init__(learning_rate)
-        self.betas = positive("Adam: beta_1", beta_1, 1.0), positive("Adam: beta_2", beta_2, 1.0)
-        self.epsilon = positive("Adam: epsilon", epsilon)
+        self.betas = check_positive("Adam: beta_1", beta_1, 1.0), check_positive("Adam: beta_2", beta_2, 1.0)
+        self.epsilon = check_positive("Adam: epsilon", epsilon)
 
     def update(self, rate, dw, w, m, v):
         (b1, b2), t = self.betas, self.iterations
@@ -1013,7 +1013,7 @@ from levels.low_level import gather
 from levels.support.checks import row_numbers
 
 
-class _Rows(Made):
+class _Rows(Reconstructible):
     """Rows of a tuple of `arrays`. `make()` returns row numbers: [rows], or batches of them."""
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
@@ -1062,8 +1062,8 @@ class Dataset(_Rows):
 
     def shuffle(self, buffer_size, seed=None):
         """Shuffle anew in each pass. The same seed gives the same orders. Raises ValueError for too small a buffer."""
-        n = at_least(self.length, "shuffle: buffer_size", buffer_size)
-        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
+        n = check_int(self.length, "shuffle: buffer_size", buffer_size)
+        seed = RANDOM.getrandbits(32) if seed is None else check_int(0, "shuffle: seed", seed)
         passes = itertools.count()
 
         def make():
@@ -1075,7 +1075,7 @@ class Dataset(_Rows):
 
     def batch(self, batch_size):
         """Make batches of that many rows; the last one may be shorter. Raises ValueError for a dataset of batches."""
-        n = at_least(1, "batch: batch_size", batch_size)
+        n = check_int(1, "batch: batch_size", batch_size)
         if self.batches:
             raise ValueError(f"batch: {self.length} batches make no batch of {n}")
 

@@ -355,22 +355,22 @@ class Callback:
 # ### Convenience: names
 #
 # A `Training` keeps the optimizer and the loss that were chosen. It looks up a name such as "mse" in level 4's tables, with
-# `known` from `levels/support`. Its method `one_pass(step, data, history)` is our one call of `.over`. It adds the losses to the
+# `lookup` from `levels/support`. Its method `one_pass(step, data, history)` is our one call of `.over`. It adds the losses to the
 # history, and returns the numbers of the epoch.
 
 # %%
 #| export loops most Training.one_pass
-from levels.mid_level import LOSSES, OPTIMIZERS, Made
-from levels.support.checks import known
+from levels.mid_level import LOSSES, OPTIMIZERS, Reconstructible
+from levels.support.checks import lookup
 
 
-class Training(Made):
+class Training(Reconstructible):
     """The optimizer and loss that `compile` chose, and a pass over data. Raises NotImplementedError for metrics."""
 
     def __init__(self, optimizer, loss, metrics=()):
-        optimizer = known("optimizer", OPTIMIZERS, optimizer)
+        optimizer = lookup("optimizer", OPTIMIZERS, optimizer)
         self.optimizer = optimizer() if isinstance(optimizer, type) else optimizer
-        loss = known("loss", LOSSES, loss)
+        loss = lookup("loss", LOSSES, loss)
         self.losses = [loss() if isinstance(loss, type) else loss]  # one per output; here there is one
         if metrics:
             raise NotImplementedError("compile: metrics are for the models of levels_more.high_level")
@@ -540,7 +540,7 @@ for wrong in (lambda: Training("adm", "mse"), lambda: batches_of(dense, task.x, 
 
 # %%
 #| export models
-class _Whole(Layer):
+class _BaseModel(Layer):
     """A layer made of layers. Before its first training it checks that they work in it."""
 
     looked = False  # whether it has checked them
@@ -567,13 +567,13 @@ class _Whole(Layer):
 #
 # ### A layer that can be trained
 #
-# `compile` makes a `Training`. `train_step` is the body of level 4's loop, written once for all models. The base class `_Whole`,
+# `compile` makes a `Training`. `train_step` is the body of level 4's loop, written once for all models. The base class `_BaseModel`,
 # from the optional section above, is a layer that checks the layers inside it.
 
 
 # %%
 #| export models most Trainable.train_step
-class Trainable(_Whole):
+class Trainable(_BaseModel):
     """A layer that can be trained: `compile` chooses how, and `train_step` does one step."""
 
     def __init__(self, name=None):
@@ -635,7 +635,7 @@ print(f"last loss {line.history.losses[-1]:.4g} ({float(line.history.losses[-1])
 
 # %%
 #| export models most Model.evaluate
-from levels.support.checks import at_least, flag
+from levels.support.checks import check_bool, check_int
 
 
 class Model(Trainable):
@@ -663,8 +663,8 @@ class Model(Trainable):
         if any(getattr(callback, event, None) for callback in callbacks or () for event in batch_events):
             raise NotImplementedError(f"{' and '.join(batch_events)} are for the models of levels_more.high_level")
         self.check_parts()
-        data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
-        return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
+        data = batches_of(self, x, y, batch_size, check_bool("fit: shuffle", shuffle))
+        return run_training(self, data, check_int(0, "epochs", epochs), callbacks or (), verbose)
 
 
 # %% [markdown]

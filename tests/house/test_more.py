@@ -90,12 +90,12 @@ def test_the_core_gives_the_same_bits_and_passes_its_tests_with_levels_more_dele
 KINDS = """
 from levels_more import hardware
 from levels_more.hardware import pool
-from levels_more.kernels import KINDS, kernel_of
-print(*sorted(pool()), "|", *KINDS)
+from levels_more.kernels import BACKENDS, kernel_of
+print(*sorted(pool()), "|", *BACKENDS)
 for ask in (lambda: kernel_of("add", "gpu"), lambda: hardware.placed_on("gpu:0"), lambda: pool(gpus=2)["gpu:1"]):
     try:
         ask()
-        print("there |", *KINDS)
+        print("there |", *BACKENDS)
     except (LookupError, TypeError, AttributeError) as error:
         print(type(error).__name__, error)
 """

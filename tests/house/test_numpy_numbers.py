@@ -9,14 +9,14 @@ import json
 import numpy as np
 import pytest
 
-from levels.support.checks import at_least, positive, real
+from levels.support.checks import check_int, check_positive, real
 from levels_more import hardware, high_level, kernels, low_level, mid_level, torch
 from levels_more import tensorflow as tf
 from levels_more.checks import as_python, number
 from levels_more.high_level import DNNClassifier, DNNRegressor, LinearRegressor
 from levels_more.high_level.serialization import CLASSES, written_part
 from levels_more.low_level import Operators
-from levels_more.mid_level import SGD, Adam, Dataset, Dense, Dropout, Made
+from levels_more.mid_level import SGD, Adam, Dataset, Dense, Dropout, Reconstructible
 from levels_more.saving import load_model
 
 K = tf.keras
@@ -135,7 +135,7 @@ def test_a_hyperparameter_is_kept_as_pythons_number(room, kind, argument, value,
             continue
         made = kind(**needed | {argument: given})
         assert scalars_in(made) == []
-        if isinstance(made, Made) and type(made).__name__ in CLASSES:
+        if isinstance(made, Reconstructible) and type(made).__name__ in CLASSES:
             assert json.loads(json.dumps(written_part(made, {}))) == written_part(made, {})
         if hasattr(made, "get_config"):
             assert scalars_in(made.get_config()) == []
@@ -155,14 +155,14 @@ def test_what_is_no_number_is_refused_where_it_is_given(room, kind, argument, va
 def test_one_rule():
     for value in (3, 0.1, np.float64(0.1), np.float32(0.1), np.float16(0.1), np.int64(3), np.uint8(3)):
         assert real(value) == value and type(real(value)) in (int, float)
-        assert number("x", value) == value and type(positive("x", value)) in (int, float)
-    assert positive("x", np.float32(0.1)) == float(np.float32(0.1)) != 0.1
+        assert number("x", value) == value and type(check_positive("x", value)) in (int, float)
+    assert check_positive("x", np.float32(0.1)) == float(np.float32(0.1)) != 0.1
     for wrong in (True, np.bool_(True), "0.1", None, 1j, np.complex64(1), np.array(0.1), [0.1], np.timedelta64(3)):
         assert real(wrong) is None
-        for check in (number, positive):
+        for check in (number, check_positive):
             with pytest.raises((TypeError, ValueError), match="the rate is "):
                 check("the rate", wrong)
-    assert at_least(1, "n", np.uint8(3)) == 3 and as_python([np.float32(0.5), (np.int8(1), "a")]) == [0.5, (1, "a")]
+    assert check_int(1, "n", np.uint8(3)) == 3 and as_python([np.float32(0.5), (np.int8(1), "a")]) == [0.5, (1, "a")]
 
 
 X = np.random.default_rng(0).normal(size=(24, 3)).astype("f4")

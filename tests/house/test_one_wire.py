@@ -22,15 +22,15 @@ from levels.support import compiled
 
 def rows():
     tables = dict(
-        kernels=kernels.KERNELS, planners=kernels.PLANNERS, rules=low_level.VJPS, forms=low_level.FORMS,
+        kernels=kernels.KERNELS, planners=kernels.PLANNERS, rules=low_level.VJPS, forms=low_level.LOWERINGS,
         activations=mid_level.ACTIVATIONS, initializers=mid_level.INITIALIZERS, losses=mid_level.LOSSES,
-        optimizers=mid_level.OPTIMIZERS, stands=compiled.STANDS, elementwise=kernels.ELEMENTWISE,
+        optimizers=mid_level.OPTIMIZERS, stands=compiled.SUBSTITUTIONS, elementwise=kernels.ELEMENTWISE,
         operators=low_level.OPERATORS,
     )
     lists = dict(passes=low_level.PASSES, back_ends=low_level.BACK_ENDS)
     found = {(name, key): row for name, table in tables.items() for key, row in table.items()}
     found |= {(name, k): row for name, each in lists.items() for k, row in enumerate(each)}
-    return found | {(kind, name): value for kind, each in kernels.KINDS.items() for name, value in vars(each).items()}
+    return found | {(kind, name): value for kind, each in kernels.BACKENDS.items() for name, value in vars(each).items()}
 
 before = rows()
 import levels_more.high_level, levels_more.saving, levels_more.torch, levels_more.tensorflow
@@ -144,9 +144,9 @@ def test_what_a_callback_of_levels_more_needs_is_said():
 
 def test_a_name_that_moved_to_support_is_told_its_line():
     for line in (
-        "from levels.hardware import flag",
-        "from levels.mid_level import known",
-        "from levels.kernels import STANDS",
+        "from levels.hardware import check_bool",
+        "from levels.mid_level import lookup",
+        "from levels.kernels import SUBSTITUTIONS",
     ):
         with pytest.raises(ImportError) as raised:
             exec(line)

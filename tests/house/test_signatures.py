@@ -14,7 +14,12 @@ CLASSES = {
     for name, value in vars(room).items()
     if isinstance(value, type) and not name.startswith("_") and "__init__" in dir(value)
 }
-HIDDEN = {"FeatureColumn", "LambdaCallback", "Placeholder", "Made"}  # made by functions, from nothing, or of any events
+HIDDEN = {
+    "FeatureColumn",
+    "LambdaCallback",
+    "Placeholder",
+    "Reconstructible",
+}  # made by functions, from nothing, or of any events
 
 
 @pytest.mark.parametrize("name", CLASSES)

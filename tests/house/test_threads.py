@@ -19,7 +19,7 @@ from levels_more.hardware import Buffer, Device, pool
 from levels_more.high_level import Input, Sequential
 from levels_more.low_level import (
     DOOR,
-    RUN,
+    EAGER,
     Function,
     GradientTape,
     RowProgram,
@@ -290,7 +290,7 @@ def test_who_traces_does_not_disturb_who_computes(calls):
                     loss = reduce_sum(relu(x @ w))
                 kinds.add(type(tape.gradient(loss, w)))
             kinds.update((type(x @ w), type(w.value), type(x * 2.0)))
-            assert DOOR.stands is RUN
+            assert DOOR.top is EAGER
         return kinds
 
     results = in_threads(lambda k: computes(k) if k else traces())

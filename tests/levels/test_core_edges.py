@@ -182,10 +182,10 @@ assert raised(lambda: step.over(x, x[:, :1], batches)) == "KeyError: 'no such ke
 def test_the_first_trace_of_notebook_03_leaves_the_door_free():
     """It is run as it stands in the notebook, on a function that raises. Afterwards an op runs."""
     cells = [cell.source for cell in build.from_text(build.ROOT, "03_low_level").cells]
-    (toy,) = [cell for cell in cells if cell.startswith("class Trace(Run)")]
+    (toy,) = [cell for cell in cells if cell.startswith("class Trace(Interpreter)")]
     code = f"""
 from levels.hardware import pool
-from levels.low_level import DOOR, RUN, Run, Tensor, constant
+from levels.low_level import DOOR, EAGER, Interpreter, Tensor, constant
 {toy}
 try:
     trace(lambda r, t: r @ t, (pool()["cpu:0"].spec((10, 2), "f8"), pool()["cpu:0"].spec((10, 1), "f8")))

@@ -33,7 +33,9 @@ class Walk:
         if "_write" not in self.compiled.calls:
             raise ValueError("walk: the step has not become a row program, so there is nothing to follow")
 
-        self.ops = [Op(*map(call.known.get, Op._fields[:3]), call.result) for call in self.eager.calls["Run.do"]]
+        self.ops = [
+            Op(*map(call.known.get, Op._fields[:3]), call.result) for call in self.eager.calls["Interpreter.do"]
+        ]
         slopes, _ = followed(self.eager, self.ops, row, (0, 0))[0]["slope"]
         self.weight = 0, int(np.flatnonzero(slopes.numpy()[row])[0])
         self.places, self.made = followed(self.eager, self.ops, row, self.weight)

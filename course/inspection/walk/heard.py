@@ -21,7 +21,7 @@ HEARD |= {
     "GradientTape.gradient",
     "descend",
     "apply",
-    "Run.do",
+    "Interpreter.do",
     "Plan.start",
     "_write",
     "RowProgram.launch",

@@ -32,7 +32,7 @@ class Probe:
         launched = ear.last("RowProgram.launch")
         self.program = written.result[0]
         self.graph = written.known["graph"]
-        self.known = written.known["known"]
+        self.known = written.known["values"]
         self.parts = written.known["parts"]
         self.row = row
         self.text = self.program.text.split("\n")

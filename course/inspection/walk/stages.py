@@ -97,14 +97,17 @@ def op(walk):
             numbers.append(Number(quantity, name + str([*place] or ""), walk.tensor(quantity)))
     told = f"Each operator of a tensor, such as `@` or `*`, calls `apply`, the door: {len(walk.ops)} ops in this step. The tape records "
     told += "the ops inside `with GradientTape()`. Its `gradient` goes back through this list and calls a rule for each, such as "
-    told += "`_matmul_back_w`. **From here there are two ways.** The interpreter behind the tape decides which. A `Run` launches the op "
+    told += "`_matmul_back_w`. **From here there are two ways.** The interpreter behind the tape decides which. The `Interpreter` launches the op "
     told += "at once (stage 5). In `fit` it is a `Trace`, which records the op as a node of a graph. The graph becomes a program (stage 6)."
     ear = walk.compiled
     codes = [
-        walk.source(walk.eager.last("apply"), "DOOR.stands.do"),
+        walk.source(walk.eager.last("apply"), "DOOR.top.do"),
         walk.source(VJPS["matmul"][1].__code__, "x, dy, transpose"),
     ]
-    codes += [walk.source(walk.eager.last("Run.do"), "plan.result"), walk.source(ear.last("Trace.do"), "self.noted")]
+    codes += [
+        walk.source(walk.eager.last("Interpreter.do"), "plan.result"),
+        walk.source(ear.last("Trace.do"), "self.noted"),
+    ]
     return Stage(3, "an op", told, codes, numbers)
 
 

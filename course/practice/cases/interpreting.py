@@ -10,17 +10,17 @@ def interpreted():
 
     Also, a kernel that is given arrays of a wrong shape raises an IndexError instead of writing to other memory.
     """
-    from levels.kernels import KINDS, PLANNERS, PLANS
+    from levels.kernels import BACKENDS, PLANNERS, PLANS
 
     plans = dict(PLANS)
-    compiler = KINDS["cpu"].compiler
+    compiler = BACKENDS["cpu"].compiler
     PLANS.clear()
     others = {key: PLANNERS.pop(key) for key in [*PLANNERS] if key[1:] == ("cpu",)}  # of levels_more: these compile
-    KINDS["cpu"].compiler = lambda function, *_: function
+    BACKENDS["cpu"].compiler = lambda function, *_: function
     try:
         yield
     finally:
-        KINDS["cpu"].compiler = compiler
+        BACKENDS["cpu"].compiler = compiler
         PLANNERS.update(others)
         PLANS.clear()
         PLANS.update(plans)

@@ -18,7 +18,7 @@ A function that is already compiled keeps its program.
 """
 
 from levels.kernels import PLANS
-from levels.support.checks import flag
+from levels.support.checks import check_bool
 
 
 class Acceleration:
@@ -30,7 +30,7 @@ class Acceleration:
         self.on = True
 
     def __setattr__(self, name, value):
-        super().__setattr__(name, flag(f"ACCELERATION.{name}", value))
+        super().__setattr__(name, check_bool(f"ACCELERATION.{name}", value))
         PLANS.clear()  # cached plans were made for the old setting
 
 

@@ -8,8 +8,8 @@ from operator import is_
 
 import numpy as np
 
-from levels.low_level import DOOR, RUN, VJPS, WALKS, GradientTape, NoProgram, Replay
-from levels.low_level import walk_back as op_by_op
+from levels.low_level import DOOR, EAGER, VJPS, WALKS, GradientTape, NoProgram, Replay
+from levels.low_level import backward_pass as op_by_op
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.fused.backend import ShortFunction
@@ -24,10 +24,10 @@ _WALKS = {}  # the structure of a tape -> how many were seen, then their _Walk, 
 
 def at_once():
     """Whether ops run at once in this thread: no trace is open, and no open tape records them."""
-    stands = DOOR.stands
+    stands = DOOR.top
     while isinstance(stands, GradientTape) and stands.records is None:
         stands = stands.below
-    return stands is RUN
+    return stands is EAGER
 
 
 def _plain(value):
@@ -83,7 +83,7 @@ class _Walk(ShortFunction):
         return None if isinstance(program, Replay) else program.run(tensors)
 
 
-def walk_back(records, target, sources):
+def backward_pass(records, target, sources):
     """The gradient of the tensor `target` for each of the source tensors, or None if no program computes it."""
     if not records or not ACCELERATION.on or not at_once():
         return None
@@ -119,4 +119,4 @@ def walk_back(records, target, sources):
     return walk.gradients([*numbers]) if type(walk) is _Walk else None
 
 
-WALKS.append(walk_back)
+WALKS.append(backward_pass)

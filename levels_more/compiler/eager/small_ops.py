@@ -13,7 +13,7 @@ from ctypes import addressof
 import numpy as np
 
 from levels.hardware import Assembler, Index
-from levels.kernels import ELEMENTWISE, KERNELS, KINDS, PLAN_FINISHERS, UPDATES, Plan, reduced
+from levels.kernels import BACKENDS, ELEMENTWISE, KERNELS, PLAN_FINISHERS, UPDATES, Plan, reduced
 from levels.low_level import Node, NoProgram
 from levels.support.compiled import compile_cpu
 from levels_more.compiler.dependencies import of_levels, watch
@@ -149,7 +149,7 @@ _MAKERS = {"matmul": _product_of, "gather": _gather_of, "reduce_sum": _sum_of, "
 
 def _ours(op):
     """Whether this op has its original kernel, compiler and loops. (In `use` the compiler may also check indices.)"""
-    here = KINDS["cpu"]
+    here = BACKENDS["cpu"]
     checks = getattr(here.compiler, "keywords", {}) == {"boundscheck": True}
     compiler = here.compiler.func if checks else here.compiler
     return KERNELS.is_first(op, "cpu") and compiler is compile_cpu and all(map(of_levels, (here.nest, *here.loops)))

@@ -14,7 +14,7 @@ Time of a step on 32 rows with dropout, in µs (measured when random numbers had
 import ctypes
 
 from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor
-from levels.support.storage import renamed
+from levels.support.storage import alias
 from levels_more.compiler.fused.backend import FusedProgram, shared_buffers
 from levels_more.compiler.fused.loops import Unit, address, loop_program, units_of
 from levels_more.kernels.batched_matmul import has_batches
@@ -108,7 +108,7 @@ class FusedReplay(Replay):
             for node in self.graph.nodes:
                 if node.op in ("input", "variable"):
                     of = node.attrs["of"]
-                    tensors[node] = args[of] if node.op == "input" else of.newest()
+                    tensors[node] = args[of] if node.op == "input" else of.read_value()
             for node in self.made:
                 tensors[node] = Tensor(node.spec)
             arrays = self.fixed | {node: tensor.data for node, tensor in tensors.items()}
@@ -116,8 +116,8 @@ class FusedReplay(Replay):
                 self.launch(part, arrays)
             tensors |= {node: node.attrs["of"] for node in self.graph.nodes if node.op == "constant"}
             for variable, node in self.graph.updates.items():
-                variable.replace(tensors[node])
-        return [renamed(tensors[node]) for node in self.graph.outputs]
+                variable.set_value(tensors[node])
+        return [alias(tensors[node]) for node in self.graph.outputs]
 
     def __repr__(self):
         return "\n".join([f"{len(self.graph.ops)} ops in {len(self.units)} launches", *map(repr, self.units)])

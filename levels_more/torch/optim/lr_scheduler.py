@@ -1,6 +1,6 @@
 """`torch.optim.lr_scheduler`: learning rates that depend on the number of calls of `step`, one per epoch."""
 
-from levels.support.checks import at_least as _at_least
+from levels.support.checks import check_int as _check_int
 from levels_more.checks import as_python
 from levels_more.checks import expect as _expect
 from levels_more.missing import refusing, room
@@ -41,7 +41,7 @@ class StepLR(LambdaLR):
     """Multiplies the current rate by `gamma` after every `step_size` epochs. Other code may change the rate, too."""
 
     def __init__(self, optimizer, step_size, gamma=0.1):
-        self.step_size, self.gamma = _at_least(1, "StepLR: step_size", step_size), as_python(gamma)
+        self.step_size, self.gamma = _check_int(1, "StepLR: step_size", step_size), as_python(gamma)
         super().__init__(optimizer, None)
 
     def _set(self):

@@ -138,7 +138,7 @@ print(words.text)
 # cut short or damaged is never run.
 
 # %%
-page.source(machine.optimised, machine.machine_code, cache.kept)
+page.source(machine.optimised, machine.machine_code, cache.cache_get)
 
 # %% [markdown]
 # LLVM can also print the processor's own instructions, one per line. Look for the only multiplication, `mul`. The load

@@ -22,7 +22,7 @@ from course.figures import page
 from course.practice import checks
 from levels.kernels.elementwise import loop_source, places_of
 from levels_more.hardware import pool
-from levels_more.kernels import KERNELS, KINDS, PLANS, gpu_compiler, launch
+from levels_more.kernels import BACKENDS, KERNELS, PLANS, gpu_compiler, launch
 from levels_more.kernels import gpu as gpu_kernels
 from levels_more.kernels import tpu as tpu_kernels
 
@@ -46,7 +46,7 @@ page.source(gpu_compiler.thread)
 
 # %%
 places = places_of((10, 4), [(10, 4), (1, 4)])
-print(loop_source("add", places, around=KINDS["gpu"].nest))
+print(loop_source("add", places, around=BACKENDS["gpu"].nest))
 
 # %% [markdown]
 # Compare it with the CPU's loop in notebook 02: the last line is the same. `n % 4` is the column, and the quotient is

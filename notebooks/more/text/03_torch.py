@@ -44,7 +44,7 @@ for step in (1, 100, 200):
 # The simplest way to record always is to open a tape and leave it open.
 
 # %%
-from levels_more.low_level import GradientTape, constant, walk_back
+from levels_more.low_level import GradientTape, backward_pass, constant
 
 always = GradientTape(persistent=True)
 always.__enter__()  # what `with` calls at its beginning
@@ -53,7 +53,7 @@ x, w, b, y = (constant(value, "f8") for value in (3.0, 2.0, 1.0, 5.0))
 error = x * w + b - y
 loss = error * error
 records = list(always.records)
-dw, db = walk_back(records, loss, [w, b])
+dw, db = backward_pass(records, loss, [w, b])
 print(f"dw {float(dw)}, db {float(db)}, from {len(records)} records")
 
 # %% [markdown]
@@ -124,22 +124,22 @@ loss = error * error
 
 
 # %%
-def made_from(result, found):
+def reachable(result, found):
     """Enter the result into `found`, after everything that it was made from."""
     if result not in found:
         for parent in result.parents:
-            made_from(parent, found)
+            reachable(parent, found)
         found[result] = True
     return found
 
 
 def pieces(result):
-    return [record for each in made_from(result, {}) for record in each.records]
+    return [record for each in reachable(result, {}) for record in each.records]
 
 
 # %%
 print([op for op, *_ in pieces(loss)])
-dw, db = walk_back(pieces(loss), loss.held, [w.held, b.held])
+dw, db = backward_pass(pieces(loss), loss.held, [w.held, b.held])
 print(f"dw {float(dw)}, db {float(db)}")
 
 # %% [markdown]
@@ -169,8 +169,8 @@ class Wanting(Recorded):
         self.requires_grad, self.grad = requires_grad, None
 
     def backward(self):
-        leaves = [x for x in made_from(self, {}) if x.requires_grad and not x.parents]
-        found = walk_back(pieces(self), self.held, [x.held for x in leaves])
+        leaves = [x for x in reachable(self, {}) if x.requires_grad and not x.parents]
+        found = backward_pass(pieces(self), self.held, [x.held for x in leaves])
         for x, dx in zip(leaves, found, strict=True):
             x.grad = dx if x.grad is None else x.grad + dx
 
@@ -260,7 +260,7 @@ for step in range(3):
 # ## The version in the library (7 min)
 #
 # `levels_more/torch/recording.py` is a more robust version of these lines. Our `recorded` is called `record_function`
-# there, and a piece is a `Node`. The list is made by a loop. Our `made_from` calls itself for each parent, so a graph
+# there, and a piece is a `Node`. The list is made by a loop. Our `reachable` calls itself for each parent, so a graph
 # of some thousand ops would be too deep for Python. The pieces are numbered as they are made. So a piece always has a
 # higher number than the pieces it was made from, and the numbers give the order.
 
@@ -411,6 +411,6 @@ for name, run in {
 # ## Without a check (1 min)
 #
 # - In the program at the beginning, print `loss.grad_fn` before and after `backward`. What has been deleted?
-# - Remove the `if` from `made_from`. Which loss shows that a piece is then walked twice? (One in which two paths lead
+# - Remove the `if` from `reachable`. Which loss shows that a piece is then walked twice? (One in which two paths lead
 #   to the same tensor.)
 # - Take a PyTorch program of your own for a small net, and change its import. Which names are missing?

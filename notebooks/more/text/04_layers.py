@@ -169,5 +169,5 @@ class Scale(Layer):
 exercises.check("04-1", Scale)
 
 # %% [markdown]
-# If it is right, print `Scale().again()`. Where does this method `again` come from, and what is it useful for?
+# If it is right, print `Scale().recreate()`. Where does this method `recreate` come from, and what is it useful for?
 #

@@ -16,7 +16,7 @@ build.watch("more/04_losses")
 # The imports of this notebook: you may skip this cell.
 import numpy as np
 
-from levels.support.checks import known
+from levels.support.checks import lookup
 from levels_more.low_level import GradientTape, Variable
 from levels_more.mid_level import LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, losses
 from levels_more.mid_level.losses import (
@@ -116,7 +116,7 @@ print(f"{float(SparseCategoricalCrossentropy()(classes, chances)):.4f}", -np.log
 # The core has three names. The table of `levels_more.mid_level` has more, and it falls back on the core's table:
 
 # %%
-print(known("loss", LOSSES, "mae").__name__, *LOSSES, sep="\n")
+print(lookup("loss", LOSSES, "mae").__name__, *LOSSES, sep="\n")
 
 # %% [markdown]
 # ## Exercises (10 min)

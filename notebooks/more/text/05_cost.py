@@ -66,7 +66,7 @@ print(opened)
 # %% [markdown]
 # A row that is indented further happens inside the row above it. Read it from the top: level 5 calls level 4, level 4
 # calls level 3, and each op ends in one launch of a kernel of level 2. The loss takes three launches, and its gradient
-# takes six, so the way back costs more than the way there. (`spread` is the gradient of a mean: it gives each of the
+# takes six, so the way back costs more than the way there. (`broadcast_divide` is the gradient of a mean: it gives each of the
 # ten rows a tenth.) **Copies** are bytes that move between Python's memory and the device's: row numbers on the way in,
 # the loss on the way out.
 #

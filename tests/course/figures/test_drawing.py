@@ -227,8 +227,8 @@ def test_a_tape_is_drawn():
 
 def test_a_trace_has_shapes_alone():
     x, y = SimpleNamespace(shape=()), SimpleNamespace(shape=(4,))
-    drawn = tape_drawing([("spread", [x], {}, y)])
-    assert [box.lines for box in boxes(drawn.svg)] == [["()"], ["spread", "(4,)"]]
+    drawn = tape_drawing([("broadcast_divide", [x], {}, y)])
+    assert [box.lines for box in boxes(drawn.svg)] == [["()"], ["broadcast_divide", "(4,)"]]
 
 
 def test_names_that_do_not_fit_a_tape():
@@ -272,7 +272,7 @@ def test_a_traced_step_is_drawn_with_its_phases():
     drawn = graph_drawing(graph, ["rows", "target"])
     found = {fill: [box.lines[0] for box in boxes(drawn.svg) if box.fill == fill] for fill in PHASES.values()}
     assert Counter(found[PHASES["forward"]]) == Counter(["matmul", "subtract", "multiply", "reduce_mean"])
-    assert Counter(found[PHASES["backward"]]) == Counter(["spread", "multiply", "multiply", "add", "matmul"])
+    assert Counter(found[PHASES["backward"]]) == Counter(["broadcast_divide", "multiply", "multiply", "add", "matmul"])
     assert found[PHASES["update"]] == ["multiply", "subtract"]
     leaves = {box.lines[0]: box.fill for box in boxes(drawn.svg) if box.fill in (CONSTANT, VARIABLE)}
     assert leaves == {"rows": CONSTANT, "target": CONSTANT, "w": VARIABLE, "0.5": CONSTANT, "1": CONSTANT}

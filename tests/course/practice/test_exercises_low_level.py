@@ -5,8 +5,8 @@ import pytest
 
 from course.practice import cases, exercises
 from course.practice.exercises import low_level as checks
-from levels_more.kernels import KINDS, PLANS
-from levels_more.low_level import DOOR, RUN, GradientTape, Variable  # noqa: F401 (what a notebook has at hand)
+from levels_more.kernels import BACKENDS, PLANS
+from levels_more.low_level import DOOR, EAGER, GradientTape, Variable  # noqa: F401 (what a notebook has at hand)
 from solutions import low_level
 
 HINTS = {  # what the message must say of these
@@ -58,14 +58,14 @@ def test_walking_each_road_anew_takes_too_long(monkeypatch):
 
 
 def test_a_check_leaves_the_level_as_it_was():
-    compiler, plans = KINDS["cpu"].compiler, dict(PLANS)
+    compiler, plans = BACKENDS["cpu"].compiler, dict(PLANS)
     for key, function in low_level.SOLUTIONS.items():
         exercises.verdict(key, function)
         exercises.verdict(key, lambda *arguments: arguments[99])
         if key != "03-1":  # whose kernels are compiled, and stay
             assert plans == PLANS
         plans = dict(PLANS)
-    assert KINDS["cpu"].compiler is compiler and DOOR.stands is RUN
+    assert BACKENDS["cpu"].compiler is compiler and DOOR.top is EAGER
 
 
 def test_a_graph_that_nobody_could_have_written_is_refused():

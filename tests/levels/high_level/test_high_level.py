@@ -368,7 +368,7 @@ def test_fit_goes_on_and_compile_starts_the_optimizer_anew():
         two.fit(data, epochs=2, verbose=0)
     assert all((a == b).all() for a, b in zip(one.get_weights(), two.get_weights(), strict=True))
     two.compile("adam", "mse")
-    assert two.training.optimizer.owners is None
+    assert two.training.optimizer.trained_variables is None
 
 
 def test_summary_counts_parameters(capsys):

@@ -44,16 +44,16 @@ def whole(tmp_path_factory):
 
 def test_no_damaged_file_passes_for_a_whole_one(monkeypatch, tmp_path):
     monkeypatch.setattr(cache, "_CACHE", tmp_path)
-    cache.keep("its text", b"a program")
+    cache.cache_put("its text", b"a program")
     (path,) = tmp_path.iterdir()
     data = path.read_bytes()
     cut = [data[:n] for n in range(len(data))]
     flipped = [(int.from_bytes(data, "big") ^ 1 << n).to_bytes(len(data), "big") for n in range(8 * len(data))]
     for damaged in (*cut, *flipped):
         path.write_bytes(damaged)
-        assert cache.kept("its text") is None
+        assert cache.cache_get("its text") is None
     path.write_bytes(data)
-    assert cache.kept("its text") == b"a program"
+    assert cache.cache_get("its text") == b"a program"
 
 
 def flipped(data):

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as arrays
 from numba import njit
 
 from course.build import ROOT, environment
-from levels.support.compiled import STANDS, compile_cpu
+from levels.support.compiled import SUBSTITUTIONS, compile_cpu
 from levels_more import hardware, kernels, low_level
 from levels_more.compiler.eager.backward import MADE_OF
 from levels_more.distributed.collectives import COLLECTIVES
@@ -313,7 +313,7 @@ def test_every_op_is_compared_with_numpy():
         "matmul",
         "gather",
         "broadcast_to",
-        "spread",
+        "broadcast_divide",
         "sgd",
         "transpose",
         "cast",
@@ -749,13 +749,13 @@ def test_what_stands_for_a_function_is_part_of_the_hash(monkeypatch):
 
     before = hash_of_sigmoid()
     assert before and hash_of_sigmoid() == before
-    monkeypatch.setitem(STANDS, hardware.scaled, lambda dtype: lambda x, n: x)
+    monkeypatch.setitem(SUBSTITUTIONS, hardware.scaled, lambda dtype: lambda x, n: x)
     assert hash_of_sigmoid() != before
 
 
 def test_a_plan_compiles_once_and_keeps_what_came_out(monkeypatch):
-    compiled, compiler = [], kernels.KINDS["cpu"].compiler
-    monkeypatch.setattr(kernels.KINDS["cpu"], "compiler", lambda *given: compiled.append(given) or compiler(*given))
+    compiled, compiler = [], kernels.BACKENDS["cpu"].compiler
+    monkeypatch.setattr(kernels.BACKENDS["cpu"], "compiler", lambda *given: compiled.append(given) or compiler(*given))
     PLANS.clear()
     x = CPU.put(np.arange(6.0).reshape(2, 3))
     for _ in range(3):

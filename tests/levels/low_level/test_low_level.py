@@ -20,7 +20,7 @@ from levels_more.distributed.collectives import COLLECTIVES
 from levels_more.hardware import PLACE, pool
 from levels_more.low_level import (
     DOOR,
-    RUN,
+    EAGER,
     VJPS,
     GradientTape,
     Module,
@@ -67,8 +67,8 @@ from levels_more.mid_level import composite_ops  # noqa: F401 (whose rules are t
 
 def tapes():
     """The open tapes, the outermost first."""
-    found, stands = [], DOOR.stands
-    while stands is not RUN:
+    found, stands = [], DOOR.top
+    while stands is not EAGER:
         found += [stands] * (stands.records is not None)
         stands = stands.below
     return found[::-1]
@@ -157,7 +157,9 @@ CASES = {
     "broadcast_to": [(lambda x: apply("broadcast_to", x, shape=(2, 3, 2)), shape) for shape in ((), (2,), (3, 1))],
     "reduce_sum": reductions(reduce_sum),
     "reduce_mean": reductions(reduce_mean),
-    "spread": [(lambda x: apply("spread", x, np.ones((2, 3, 2)), count=3.0), shape) for shape in ((), (2,), (3, 1))],
+    "broadcast_divide": [
+        (lambda x: apply("broadcast_divide", x, np.ones((2, 3, 2)), count=3.0), shape) for shape in ((), (2,), (3, 1))
+    ],
     "reduce_max": [*reductions(reduce_max), (lambda x: reduce_max(x), (3, 2))],
     "reduce_min": reductions(reduce_min, AXES[:4]),
     "softmax": [(softmax, (2, 3)), (softmax, (2, 2, 3)), (softmax, (3,))],
@@ -676,7 +678,7 @@ def test_to_hands_the_gradient_back_to_where_the_numbers_came_from(second):
         x.to("nowhere")
 
 
-# walk_back places its first gradient, ones, on the device of the moment instead of the target's.
+# backward_pass places its first gradient, ones, on the device of the moment instead of the target's.
 def test_gradients_on_another_device(second):
     x = Variable(second)
     with GradientTape() as tape:
@@ -926,7 +928,7 @@ def test_a_tape_entered_twice_counts_once_or_is_refused():
         y = x * x
     if tape.records:
         assert float(tape.gradient(y, x)) == 4.0
-    DOOR.stands = RUN
+    DOOR.top = EAGER
 
 
 # a tape that was read can be opened again, and then every op fails with an AttributeError.
@@ -937,7 +939,7 @@ def test_a_tape_that_was_read_is_not_opened_again():
         with pytest.raises(RuntimeError), tape:
             x * x  # noqa: B018
     finally:
-        DOOR.stands = RUN
+        DOOR.top = EAGER
 
 
 # a persistent tape that is read while a younger one is open goes behind it, and becomes the innermost.

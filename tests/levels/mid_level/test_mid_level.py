@@ -15,7 +15,7 @@ from course import tasks
 from course.build import ROOT
 from levels.low_level import functions
 from levels.low_level.row_program import RowProgram
-from levels.support.checks import known
+from levels.support.checks import lookup
 from levels_more import mid_level
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.kernels import use
@@ -363,7 +363,7 @@ def test_a_copied_optimizer_makes_a_program_of_its_own():
     steps_of(adam)
     twin = copy.deepcopy(adam)
     with eager():
-        twin.apply_gradients([(w.value, w) for w in twin.owners])
+        twin.apply_gradients([(w.value, w) for w in twin.trained_variables])
     assert adam.iterations.numpy() == 5 and twin.iterations.numpy() == 6
 
 
@@ -614,10 +614,10 @@ def test_starting_weights_have_their_range_and_their_variance(name):
         (lambda: Dense(2, "rleu"), ValueError, "no activation is called 'rleu'; did you mean 'relu'"),
         (lambda: Activation("sofmax"), ValueError, "did you mean 'softmax'"),
         (lambda: Dense(2, kernel_initializer="he_norm")(np.ones((1, 1))), ValueError, "did you mean 'he_normal'"),
-        (lambda: known("loss", LOSSES, "msq"), ValueError, "no loss is called 'msq'; there are mse, "),
-        (lambda: known("metric", METRICS, "acuracy"), ValueError, "did you mean 'accuracy'"),
+        (lambda: lookup("loss", LOSSES, "msq"), ValueError, "no loss is called 'msq'; there are mse, "),
+        (lambda: lookup("metric", METRICS, "acuracy"), ValueError, "did you mean 'accuracy'"),
         (
-            lambda: known("metric", METRICS, "qqqq"),
+            lambda: lookup("metric", METRICS, "qqqq"),
             ValueError,
             "there are mse, mean_squared_error, binary_crossentropy, mae",
         ),
@@ -867,7 +867,7 @@ def descent(optimizer):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
 def test_training_goes_on_from_a_saved_state_as_if_nothing_had_been(kind):
-    module, step = descent(kind.again())
+    module, step = descent(kind.recreate())
     for _ in range(5):
         step()
     saved = [part.get_weights() for part in (module, module.optimizer)]
@@ -875,7 +875,7 @@ def test_training_goes_on_from_a_saved_state_as_if_nothing_had_been(kind):
         len(saved[0]) == len(module.variables) == len(module.net.variables)
     )  # an optimizer's are none of the module's
     losses = [step() for _ in range(5)]
-    fresh, fresh_step = descent(kind.again())
+    fresh, fresh_step = descent(kind.recreate())
     fresh.optimizer.build(fresh.net.trainable_variables)
     for part, weights in zip((fresh, fresh.optimizer), saved, strict=True):
         part.set_weights(weights)
@@ -926,7 +926,7 @@ def test_clipping_shortens_and_keeps_the_direction(values, norm):
 def test_nothing_of_a_zero_gradient_becomes_nan():
     for kind in KINDS:
         w = Variable(np.zeros(2))
-        optimizer = kind.again()
+        optimizer = kind.recreate()
         optimizer.apply_gradients([(constant(np.zeros(2)), w)])
         same([w.numpy()], [np.zeros(2)])
 

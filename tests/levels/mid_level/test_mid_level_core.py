@@ -12,15 +12,15 @@ import pytest
 from course import build
 from levels import mid_level
 from levels.mid_level import SGD, Dataset, Dense, Layer, Loss
-from levels.support.checks import known
+from levels.support.checks import lookup
 
 X = np.arange(8.0).reshape(4, 2)
 BEYOND = {  # what the core does not know, and what it says
     "mid_level.Dense(8, 'tanh')": "no activation is called 'tanh'; there are linear, relu, sigmoid",
     "mid_level.Dense(8, 'rleu')": "no activation is called 'rleu'; did you mean 'relu'?",
     "mid_level.Dense(8, kernel_initializer='ones')(X)": "no initializer is called 'ones'; there are zeros, glorot_uniform",
-    "known('loss', mid_level.LOSSES, 'mae')": "no loss is called 'mae'; there are mse, mean_squared_error, binary_crossentropy; levels_more.mid_level has more",
-    "known('optimizer', mid_level.OPTIMIZERS, 'rmsprop')": "no optimizer is called 'rmsprop'; there are sgd, adam",
+    "lookup('loss', mid_level.LOSSES, 'mae')": "no loss is called 'mae'; there are mse, mean_squared_error, binary_crossentropy; levels_more.mid_level has more",
+    "lookup('optimizer', mid_level.OPTIMIZERS, 'rmsprop')": "no optimizer is called 'rmsprop'; there are sgd, adam",
     "mid_level.Dense(8, use_bias=False)": "Dense.__init__() got an unexpected keyword argument 'use_bias'",
     "mid_level.SGD(0.1, momentum=0.9)": "_Rated.__init__() got an unexpected keyword argument 'momentum'",
     "mid_level.SGD(0.1, 0.9)": "_Rated.__init__() takes from 1 to 2 positional arguments but 3 were given",
@@ -48,7 +48,7 @@ def said():
 import json, sys
 import numpy as np
 from levels import mid_level
-from levels.support.checks import known
+from levels.support.checks import lookup
 X, said = np.arange(8.0).reshape(4, 2), {}
 for asked in json.load(sys.stdin):
     try:
@@ -73,7 +73,7 @@ def test_the_core_alone_refuses_in_a_sentence(asked, said):
 def test_with_levels_more_it_works(asked):
     from levels_more import mid_level as wide
 
-    assert eval(asked, {"known": known, "mid_level": wide, "np": np, "X": X}) is not None
+    assert eval(asked, {"lookup": lookup, "mid_level": wide, "np": np, "X": X}) is not None
 
 
 def test_a_misspelt_word_is_answered_with_the_nearest_of_levels_more():
@@ -82,9 +82,9 @@ def test_a_misspelt_word_is_answered_with_the_nearest_of_levels_more():
     with pytest.raises(
         ValueError, match="^no loss is called 'mean_absolut_error'; did you mean 'mean_absolute_error'.$"
     ):
-        known("loss", wide.LOSSES, "mean_absolut_error")
+        lookup("loss", wide.LOSSES, "mean_absolut_error")
     with pytest.raises(ValueError, match="^no optimizer is called 'rmspropp'; did you mean 'rmsprop'.$"):
-        known("optimizer", wide.OPTIMIZERS, "rmspropp")
+        lookup("optimizer", wide.OPTIMIZERS, "rmspropp")
 
 
 def test_a_wider_class_is_a_subclass_of_that_of_the_core():
@@ -104,7 +104,7 @@ def test_a_wider_class_is_a_subclass_of_that_of_the_core():
         own, more = getattr(mid_level, name), getattr(wide, name)
         assert issubclass(more, own) and more is not own and more.__name__ == name
     for made in (wide.SGD(0.1, momentum=0.9), wide.Dense(2, use_bias=False), wide.BinaryCrossentropy(from_logits=True)):
-        assert type(made.again()) is type(made)
+        assert type(made.recreate()) is type(made)
     assert type(SGD(0.1)) is SGD and type(Dense(2)) is Dense, "nothing is swapped"
 
 
@@ -137,4 +137,4 @@ def test_a_class_of_the_readers_is_never_replaced():
 
 
 def test_a_function_is_no_name():
-    assert known("activation", mid_level.ACTIVATIONS, abs) is abs
+    assert lookup("activation", mid_level.ACTIVATIONS, abs) is abs

@@ -12,7 +12,7 @@ from course.build import ROOT, environment
 from levels_more.compiler.eager import backward
 from levels_more.hardware import pool
 from levels_more.kernels import counted, launch, use
-from levels_more.low_level import VJPS, GradientTape, Variable, apply, constant, eager, function, nn, walk_back
+from levels_more.low_level import VJPS, GradientTape, Variable, apply, backward_pass, constant, eager, function, nn
 from levels_more.mid_level import SGD, BinaryCrossentropy, Dense, MeanSquaredError, affine, losses
 
 
@@ -323,4 +323,4 @@ def test_wrong_shapes_are_told_as_by_the_ops_alone():
     with pytest.raises(ValueError, match="a number for each column"):
         launch("affine", None, x, w, cpu.put(np.ones((5, 1, 4))))
     with pytest.raises(LookupError):
-        walk_back([("no_such_op", (x,), {}, b)], b, [x])
+        backward_pass([("no_such_op", (x,), {}, b)], b, [x])

@@ -17,9 +17,9 @@ from levels_more import kernels
 from levels_more.compiler.eager import small_ops
 from levels_more.hardware import Buffer, pool
 from levels_more.kernels import (
+    BACKENDS,
     ELEMENTWISE,
     KERNELS,
-    KINDS,
     PLANNERS,
     PLANS,
     UPDATES,
@@ -195,7 +195,7 @@ def test_the_readers_kernels_are_numbas(no_more_ops):
 
 def test_a_compiler_of_the_readers_is_asked(monkeypatch):
     compiled = []
-    monkeypatch.setattr(KINDS["cpu"], "compiler", lambda function, *how: compiled.append(how) or function)
+    monkeypatch.setattr(BACKENDS["cpu"], "compiler", lambda function, *how: compiled.append(how) or function)
     PLANS.clear()
     x = CPU.put(np.array([1.0, -2.0]))
     assert launch("add", None, x, x).numpy().tolist() == [2.0, -4.0] and compiled

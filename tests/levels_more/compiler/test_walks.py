@@ -11,10 +11,11 @@ from levels_more.compiler.eager import backward
 from levels_more.hardware import pool
 from levels_more.kernels import KERNELS, kernel
 from levels_more.low_level import (
-    RUN,
+    EAGER,
     VJPS,
     GradientTape,
     Variable,
+    backward_pass,
     clip,
     constant,
     eager,
@@ -22,7 +23,6 @@ from levels_more.low_level import (
     nn,
     reduce_mean,
     reduce_sum,
-    walk_back,
 )
 
 OFTEN = backward._SELDOM + 2
@@ -52,7 +52,7 @@ def gradients(forward, sources, times=1):
 def op_by_op(forward, sources):
     with GradientTape() as tape:
         y = forward()
-    return [dx.numpy() for dx in walk_back(tape.records, y, [v.newest() for v in sources])]
+    return [dx.numpy() for dx in backward_pass(tape.records, y, [v.read_value() for v in sources])]
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -160,7 +160,7 @@ def test_no_numbers_are_kept():
         gradients(lambda: reduce_sum(w * w), [w], times)
         if times == 5:
             assert cpu.used == used
-    assert len(programs()) == 1 and RUN is backward.RUN
+    assert len(programs()) == 1 and EAGER is backward.EAGER
 
 
 def test_so_many_shapes_are_remembered(monkeypatch):

@@ -123,7 +123,7 @@ NETS = """
                 weights[k] = draw.normal(0, w.shape[0] ** -0.5, w.shape).astype(w.dtype)
         net.set_weights(weights)
         model = model(net)
-        model.compile(optimizer.again(), loss, metrics=["accuracy"])
+        model.compile(optimizer.recreate(), loss, metrics=["accuracy"])
         history = model.fit(x, y.astype(dtype), batch_size=batch, epochs=2, seed=5, verbose=0, validation_split=0.2)
         return net, history, model.evaluate(x, y.astype(dtype)), model.predict(x)
 

@@ -238,8 +238,8 @@ def said(made):
     """All that a model is: its parts, its numbers, and the optimizer's."""
     parts = made, made.training.optimizer
     numbers = [(n, v.trainable, v.numpy().tobytes()) for part in parts for n, v in part.named(Variable).items()]
-    layers = [(type(layer), layer.again.args, layer.name) for layer in made.layers]
-    return numbers, layers, made.name, made.input_specs, made.training.optimizer.again.args
+    layers = [(type(layer), layer.recreate.args, layer.name) for layer in made.layers]
+    return numbers, layers, made.name, made.input_specs, made.training.optimizer.recreate.args
 
 
 def test_one_flipped_bit_is_noticed_wherever_it_is(tmp_path):

@@ -53,12 +53,12 @@ def trace(mine, draw):
         ("Python makes a variable", making),
     ):
         yield said, traced(mine, said, python, constant(2.0, "f8"), *more)
-    before = door.stands
+    before = door.top
     with mine["GradientTape"]() as tape:
         said = "x + x, while a tape is open"
         mine.call(said, mine.function, lambda x: x + x, [c.spec])
-        yield said, {"the tape stands in the door again": door.stands is tape, "ops on the tape": len(tape.records)}
-    door.stands = before
+        yield said, {"the tape stands in the door again": door.top is tape, "ops on the tape": len(tape.records)}
+    door.top = before
 
     def wrong(x):
         raise KeyError("in Python")
@@ -71,7 +71,7 @@ def trace(mine, draw):
 
     said = "Python raises an error"
     found = mine.call(said, trial)
-    yield said, {"": found, "the door is as before": door.stands is before}
+    yield said, {"": found, "the door is as before": door.top is before}
     with programs_told(mine):
         yield "3 steps of both tasks", mine.losses("trace", "low_level", 3)
 

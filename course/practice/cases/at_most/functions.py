@@ -95,7 +95,7 @@ def programs_told(mine):
 
     A compiled program that gets arguments of another shape would read and write other memory.
     """
-    from levels.low_level import DOOR, RUN, apply, functions, gather
+    from levels.low_level import DOOR, EAGER, apply, functions, gather
     from levels.low_level.replay import _stacked
 
     class Program:
@@ -110,18 +110,18 @@ def programs_told(mine):
                 if getattr(given, "spec", None) is not node.spec or not hasattr(given, "spec"):
                     told = getattr(given, "spec", None) or describe(given)
                     raise Wrong(f"{mine.said}: the program that was made for {node.spec} is run on {told}")
-            before = DOOR.stands
-            DOOR.stands = RUN
+            before = DOOR.top
+            DOOR.top = EAGER
             try:
                 known = computed(mine.said, self.graph, args, apply)
                 results = [apply("multiply", known[node], 1.0) for node in self.graph.outputs]
                 for variable, node in self.graph.updates.items():
                     if node.spec is not variable.spec:
                         raise Wrong(f"{mine.said}: a variable {variable.spec} gets a new value {node.spec}")
-                    variable.replace(known[node].newest() if hasattr(known[node], "newest") else known[node])
+                    variable.set_value(known[node].read_value() if hasattr(known[node], "read_value") else known[node])
                 return results
             finally:
-                DOOR.stands = before
+                DOOR.top = before
 
         def over(self, args, batches):
             return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])

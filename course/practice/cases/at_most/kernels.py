@@ -228,15 +228,15 @@ def reduce_columns(mine, draw):
     combine = compiler()(add, x.dtype)
     compiled(mine, said, loop_of(mine, said, combine, 0.0), out, x)
     yield said, out
-    from levels.kernels import KINDS
+    from levels.kernels import BACKENDS
 
-    loops = KINDS["cpu"].loops
+    loops = BACKENDS["cpu"].loops
     try:
-        KINDS["cpu"].loops = loops[0], mine.function
+        BACKENDS["cpu"].loops = loops[0], mine.function
         with as_python():
             yield "20 steps of both tasks", mine.losses("reduce_columns", "kernels")
     finally:
-        KINDS["cpu"].loops = loops
+        BACKENDS["cpu"].loops = loops
 
 
 def loop_of(mine, said, combine, start):

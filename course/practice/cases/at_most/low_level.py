@@ -1,4 +1,4 @@
-"""The cases of notebook 03 at the depth *most*, from the door (`apply`) to the walk (`walk_back`)."""
+"""The cases of notebook 03 at the depth *most*, from the door (`apply`) to the walk (`backward_pass`)."""
 
 import operator
 
@@ -36,15 +36,17 @@ def apply(mine, draw):
             ("numbers beside a tensor", "multiply", (2.0, x), {}),
             ("an attribute", "clip", (x,), {"low": 0.0, "high": 1.0}),
         ):
-            before = tensors.DOOR.stands
-            tensors.DOOR.stands = Told()
+            before = tensors.DOOR.top
+            tensors.DOOR.top = Told()
             try:
                 value = mine.call(said, tensors.apply, op, *inputs, **attrs)
-                told = getattr(tensors.DOOR.stands, "told", None)
+                told = getattr(tensors.DOOR.top, "told", None)
             finally:
-                tensors.DOOR.stands = before
+                tensors.DOOR.top = before
             if told is None:
-                raise Wrong(f"{said}, while another interpreter than `RUN` stands in the door: its `do` was not called")
+                raise Wrong(
+                    f"{said}, while another interpreter than `EAGER` stands in the door: its `do` was not called"
+                )
             yield (
                 said,
                 {
@@ -125,9 +127,9 @@ def matmul_back_w(mine, draw):
     yield "an x that holds inf and NaN", result("an x that holds inf and NaN", dy, x, w)
 
 
-@cases("03-walk_back")
+@cases("03-backward_pass")
 @all_interpreted
-def walk_back(mine, draw):
+def backward_pass(mine, draw):
     """The gradients of formulas, and how many ops the walk runs; ops without a rule; then both tasks."""
     total = mine["reduce_sum"]
     mean = mine["reduce_mean"]
@@ -201,7 +203,7 @@ def walk_back(mine, draw):
     finally:
         rules |= kept
     with programs_told(mine):
-        yield "3 steps of both tasks", mine.losses("walk_back", "low_level", 3)
+        yield "3 steps of both tasks", mine.losses("backward_pass", "low_level", 3)
 
 
 def squared(x, w, b, y):

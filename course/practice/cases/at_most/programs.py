@@ -16,22 +16,22 @@ ACCESS = re.compile(r"(?:%\S+ = load|store) (<\d+ x \w+>|\w+)(?: [^,]+)?, ptr (%
 def guarded(mine):
     """Inside this context, the built level writes its programs anew. One that touches other memory raises Wrong.
 
-    A program may touch the addresses that `_place_of` gave, each as one number of its array, and the slots of its sums.
-    Lanes are loaded and stored by the assembler's own functions only, which must get what `_place_of` gave. The context
+    A program may touch the addresses that `_address_of` gave, each as one number of its array, and the slots of its sums.
+    Lanes are loaded and stored by the assembler's own functions only, which must get what `_address_of` gave. The context
     gives `levels.hardware`. Use `mine.placed` inside it, not around it.
     """
     from levels import hardware
     from levels.hardware import assembler, tasks
 
-    own = {name: getattr(assembler, name) for name in ("_place_of", "_load_lanes", "_store_lanes", "Program")}
+    own = {name: getattr(assembler, name) for name in ("_address_of", "_load_lanes", "_store_lanes", "Program")}
     # for each assembler: {address: (array, how)}, and lines by the course's functions
     places = {}
     trusted = {}
 
-    @wraps(own["_place_of"])  # so that errors of wrong arguments name the function that the reader sees
+    @wraps(own["_address_of"])  # so that errors of wrong arguments name the function that the reader sees
     def place_of(a, array, indices):
         begin = len(a.lines)
-        address, how = own["_place_of"](a, array, indices)
+        address, how = own["_address_of"](a, array, indices)
         places.setdefault(a, {})[address] = array, how
         trusted.setdefault(a, set()).update(a.lines[begin:])
         return address, how
@@ -47,7 +47,7 @@ def guarded(mine):
     def in_lanes(name, a, place, *more):
         array, address, how = place
         if places.get(a, {}).get(address) != (array, how):
-            raise Wrong(f"{mine.said}: give `{name}` the array, and the two that `_place_of` gave for it")
+            raise Wrong(f"{mine.said}: give `{name}` the array, and the two that `_address_of` gave for it")
         begin = len(a.lines)
         value = own[name](a, *more, *place)
         trusted[a].update(a.lines[begin:])
@@ -67,7 +67,7 @@ def guarded(mine):
 
     try:
         write_anew()
-        vars(assembler).update(_place_of=place_of, _load_lanes=load_lanes, _store_lanes=store_lanes, Program=program)
+        vars(assembler).update(_address_of=place_of, _load_lanes=load_lanes, _store_lanes=store_lanes, Program=program)
         yield hardware
     finally:
         vars(assembler).update(own)
@@ -88,7 +88,9 @@ def check_access(said, line, kinds):
         raise Wrong(f"{said}: `{line}` is no load and no store of a number, such as `{such}`")
     kind, at = found.groups()
     if not kinds.get(at):
-        what = "several places, one for each lane" if at in kinds else "neither what `_place_of` gave nor a sum's slot"
+        what = (
+            "several places, one for each lane" if at in kinds else "neither what `_address_of` gave nor a sum's slot"
+        )
         raise Wrong(f"{said}: `{line}` touches {at}, which is {what}")
     if kind != kinds[at]:
         raise Wrong(f"{said}: `{line}` touches a {kind}, but {kinds[at]} is the type of what is there")

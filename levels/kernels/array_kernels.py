@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from levels.support.checks import flag
+from levels.support.checks import check_bool
 
 from .registry import PLANNERS, kernel, lowered, make, same_dtype
 
@@ -50,7 +50,7 @@ def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     dtype = same_dtype(op, x, w, kinds="fi")
     if len(x.shape) != 2 or len(w.shape) != 2:
         raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
-    turned = [flag(f"{op}: a transpose", t) for t in (transpose_x, transpose_w)]
+    turned = [check_bool(f"{op}: a transpose", t) for t in (transpose_x, transpose_w)]
     (m, k), (rows, n) = (a.shape[:: -1 if t else 1] for a, t in zip((x, w), turned))
     if k != rows:
         raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
