@@ -94,7 +94,7 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 # ([more/02_cache](more/02_cache.ipynb) explains this one.)
 
 # %%
-from levels.support.compiled import SUBSTITUTIONS, compile_cpu, for_types  # two of them are for later sections
+from levels.support.compiled import SUBSTITUTIONS, compile_cpu, for_types
 
 # %% [markdown]
 # ## A name and a table (7 min)

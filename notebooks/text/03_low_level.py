@@ -471,7 +471,7 @@ class _Tape(Interpreter):
 
     def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
-        self.persistent = check_bool("persistent", persistent)  # may be read any number of times
+        self.persistent = check_bool("persistent", persistent)  # may be read repeatedly
 
     def __enter__(self):
         if self.below:
@@ -786,7 +786,7 @@ WALKS = []  # walk(records, target, sources): the same gradients, sooner, or Non
 
 
 def quickest_walk(records, target, sources):
-    """Return the gradients from the first of WALKS that finds them, or from `backward_pass`. Raises what that raises."""
+    """Return the gradients from the first of WALKS that finds them, else from `backward_pass`, with its errors."""
     for walk in WALKS:
         found = walk(records, target, sources)
         if found is not None:
@@ -1602,7 +1602,7 @@ def _write(graph, parts, batch, load, total_of):
                     _each(operator.iadd, total, term)
             keep(graph.outputs, outs, step, row=r)
         for x, sums in totals.items():
-            values[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda node, one: one), x), total_of(a, sums))
+            values[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda x, one: one), x), total_of(a, sums))
         compute("after")
         keep(graph.outputs, outs, step)
         keep(graph.updates.values(), map(arrays.get, graph.updates))
@@ -1735,7 +1735,7 @@ for count in (10, 10, 4, 10):
 #
 # Run these cells and go on, or read how `compiled_once` becomes `function`.
 #
-# `eager` is a tape without records. While it is open, the interpreter is not `Interpreter`, and so a `function` runs as plain
+# `eager` is a tape without records. While it is open, the interpreter is not `EAGER`, and so a `function` runs as plain
 # Python.
 
 

@@ -199,9 +199,9 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # The two classes of this section are not about learning. Run the cells, and read their code only if you like. The next section
 # begins with what you need to know of them.
 #
-# `Reconstructible` remembers the arguments that a part was made with, and `recreate()` makes another part from them. The helpers come from
-# `levels/support`: `lookup` looks up a name in a table, `check_int` and `check_positive` refuse a number out of range, and `check_bool`
-# refuses what is neither True nor False.
+# `Reconstructible` remembers the arguments that a part was made with, and `recreate()` makes another part from them. The helpers
+# come from `levels/support`: `lookup` looks up a name in a table, `check_int` and `check_positive` refuse a number out of range,
+# and `check_bool` refuses what is neither True nor False.
 
 # %%
 #| export layers
@@ -223,8 +223,8 @@ class Reconstructible:
         return part
 
     def __repr__(self):
-        given = [*map(repr, self.recreate.args), *(f"{name}={value!r}" for name, value in self.recreate.keywords.items())]
-        return f"{type(self).__name__}({', '.join(given)})"
+        options = [f"{name}={value!r}" for name, value in self.recreate.keywords.items()]
+        return f"{type(self).__name__}({', '.join([*map(repr, self.recreate.args), *options])})"
 
 
 # %% [markdown]
@@ -273,7 +273,7 @@ class _Part(Reconstructible, Module):
     def check_model(self, model):
         """Raise TypeError if this layer would not work in that model. All layers of this level work in any model."""
 
-    trainable = property(lambda self: self.trainable_flag, doc="Whether its variables, and those inside it, may change.")
+    trainable = property(lambda self: self.trainable_flag, doc="Whether its variables may change.")
 
     @trainable.setter
     def trainable(self, value):
@@ -681,7 +681,8 @@ class _Rated(Reconstructible, Module):
     excluded = True  # a model that keeps an optimizer does not list the optimizer's variables
 
     def __init__(self, learning_rate=0.01):
-        self.trained_variables = self.rate = None  # trained_variables: a dict whose keys are the variables it was built for
+        self.rate = None
+        self.trained_variables = None  # or a dict, whose keys are the variables that it was built for
         self.learning_rate = learning_rate
 
     learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate)
@@ -723,7 +724,7 @@ class _Rated(Reconstructible, Module):
 # %% [markdown]
 # ## SGD and Adam (11 min)
 #
-# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. It counts the step. Then for each pair it
+# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. It counts the step. For each pair it
 # calls `update`, and assigns the new numbers to the variable and its slots. (`_owned` checks the pairs. On the first call it also
 # makes the slots, one for each name in `memory`, all zeros.)
 
