@@ -19,7 +19,6 @@ from levels_more.compiler.dependencies import TEXTS, changed, of_levels, read_ou
 
 # attributes that may change without any effect on a trace
 IGNORED_ATTRIBUTES = {
-    "again",
     "history",
     "input_names",
     "input_specs",
@@ -27,6 +26,7 @@ IGNORED_ATTRIBUTES = {
     "place",
     "predictor",
     "programs",
+    "recreate",
     "row_weights",
     "rows_weighed",
     "steps_per_call",

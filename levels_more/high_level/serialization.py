@@ -62,8 +62,8 @@ FUNCTIONS = {name: value for name, value in _NAMED if _kept_by_name(name, value)
 
 
 def made_again(part):
-    """`part.again`; for a Sequential with its present layers, because some may have been added."""
-    again = part.again
+    """`part.recreate`; for a Sequential with its present layers, because some may have been added."""
+    again = part.recreate
     if not isinstance(part, Sequential) or not of_levels(type(part).__init__):
         return again
     options = {name: value for name, value in again.keywords.items() if name != "layers"}

@@ -35,7 +35,7 @@ def numbers_of(part, before=""):
 def states_of(model):
     """Return {name: variable} of layer state that is not a weight, such as the random state of Keras' Dropout."""
     found = {f"/state/{name}": vars(part).get("state") for name, part in model.named(Layer).items()}
-    return {name: state for name, state in found.items() if hasattr(state, "apart")}
+    return {name: state for name, state in found.items() if hasattr(state, "excluded")}
 
 
 # names of further entries; no variable's name begins with a slash

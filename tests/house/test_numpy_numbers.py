@@ -108,7 +108,7 @@ def scalars_in(thing, seen=None, path=""):
         return []
     seen.add(id(thing))
     inside = thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list | tuple) else ()
-    inside = inside or [(name, x) for name, x in getattr(thing, "__dict__", {}).items() if name != "again"]
+    inside = inside or [(name, x) for name, x in getattr(thing, "__dict__", {}).items() if name != "recreate"]
     return [found for name, x in inside for found in scalars_in(x, seen, f"{path}.{name}")]
 
 

@@ -74,7 +74,7 @@ pickle.loads(present)
 #
 # ## The architecture, as data (9 min)
 #
-# Since level 4 each part stores, in `part.again`, how it was made. So a part can be written as the name of its class
+# Since level 4 each part stores, in `part.recreate`, how it was made. So a part can be written as the name of its class
 # and its arguments. The arguments are numbers, texts, lists, or other parts. JSON has a form for all of these, and
 # every language can read it.
 

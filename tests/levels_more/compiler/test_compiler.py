@@ -406,8 +406,8 @@ def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch):
     (A row program is one loop: where a row reads a sum over rows it would need two.)
     """
     made, found = {}, collections.Counter()
-    monkeypatch.setattr(machine, "kept", made.get)  # no other run will want their machine code,
-    monkeypatch.setattr(machine, "keep", made.__setitem__)  # but the kernels that run op by op are like everybody's
+    monkeypatch.setattr(machine, "cache_get", made.get)  # no other run will want their machine code,
+    monkeypatch.setattr(machine, "cache_put", made.__setitem__)  # but the kernels that run op by op are like everybody's
     for seed in seeds:
         kinds_of = check_program(seed, monkeypatch)
         found.update(name for name in CHOICES if name in kinds_of[name])
