@@ -131,7 +131,7 @@ QUESTIONS = (
     Question(
         5,
         "Where are the loops of `fit`?",
-        ("high_level", "run_training"),
+        ("high_level", "run_epochs"),
         There("torch", "torch/utils/data/dataloader.py", "_BaseDataLoaderIter.__next__", 720),
         There(
             "keras",

@@ -131,7 +131,7 @@ def blanks_in(names):
 
 
 def eight_weeks():
-    """A table: the five notebooks at the depth *most*, in eight parts of about the same length."""
+    """A table: the five notebooks at the depth *most*, in eight parts."""
     parts = [(name, section) for name in names_in(ROOT) for section in for_writers(name)]
     lines = ["| week | from, to | minutes | functions to write |", "|---|---|--:|---|"]
     for week, part in enumerate(divided(parts, 8, lambda each: each[1].at_most), 1):

@@ -4,8 +4,8 @@
 # **In this notebook you write a program in your machine's own instructions, and the program trains a model.**
 #
 # This course builds one small framework, `levels`, in five notebooks. Each notebook adds one level, as one builds a
-# house. You start on the ground: memory, instructions and time. You need Python and a little NumPy. At least five
-# functions are yours to write. The course fills what you leave empty.
+# house. You start on the ground: memory, instructions and time. You need Python, a little NumPy, and 100 minutes
+# without the optional sections. At least five functions are yours to write. The course fills what you leave empty.
 #
 # **Shift+Enter** runs a cell and goes on to the next one. If you see only the first line of a cell, run it like any
 # other.
@@ -2006,7 +2006,7 @@ print(f"last loss {ring_fit.losses[-1]:.4g} ({ring_fit.losses[-1].hex()})")
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# The net is right on 94.5% of the test points. The rings overlap, so even the best circle gets only 95%.
+# The rings overlap, so no border can be right for every point.
 #
 # The same net tells female from male penguins. The rows of the table are the true answers, and the columns are the
 # net's.

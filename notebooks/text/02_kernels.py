@@ -7,7 +7,7 @@
 # hand. In the picture of the house, kernels are the clay: they lie on level 1's ground, and level 3's bricks are made
 # of them.
 #
-# You need four terms from level 1:
+# You need 100 minutes without the optional sections, and four terms from level 1:
 #
 # - A **device**, such as `cpu:0`, has memory that holds your numbers.
 # - A **buffer** is an array in that memory.

@@ -4,7 +4,7 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`. You build four kinds of part: layers, losses, optimizers and datasets.
-# Each starts as a few lines of code. At the end both tasks are put together from these parts.
+# Each starts as a few lines of code. It takes 100 minutes without the optional sections.
 
 # %%
 from course import build, figures, tasks

@@ -3,7 +3,8 @@
 #
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
-# This is the level of `tf.keras.Model`. The libraries torchkeras and Lightning add this level to PyTorch.
+# This is the level of `tf.keras.Model`. The libraries torchkeras and Lightning add this level to PyTorch. It takes 100 minutes
+# without the optional sections.
 
 # %%
 from course import build, compare, figures, tasks
@@ -19,7 +20,7 @@ figures.you_are_here(5)
 # - A **loss** is one number that says how wrong a prediction is.
 # - A **`GradientTape`** of level 3 finds the gradients of the loss.
 # - An **optimizer** uses these gradients to change the variables.
-# - A **dataset** hands out batches. Each batch is a few rows, chosen by their row numbers.
+# - A **dataset** hands out batches: a few rows each, chosen by their row numbers.
 #
 # ## A surprise to begin with (9 min)
 #
@@ -58,7 +59,7 @@ class Sequential(list):
 
 
 # %% [markdown]
-# We give the layer the starting weights that the other four levels use. Then we run the four lines:
+# The layer gets the starting weights that the other four levels use:
 
 # %%
 from levels.mid_level import SGD, Dataset, Dense, MeanSquaredError

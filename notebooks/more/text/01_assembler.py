@@ -266,10 +266,22 @@ for name, code in codes.items():
 # All three end on the loss that notebook 01 ended on, bit for bit. The bytes differ, because the languages differ, and
 # because an object file holds more than its instructions. (An emulator's time says nothing about the machine.)
 #
-# **In float32 this is no longer so.** There the course allows LLVM one liberty, and it makes programs quicker: a product
-# and a sum may become one instruction, a **fused multiply-add**. It computes a·b + c and rounds once. A product followed
-# by a sum rounds twice. ARM64 has this instruction (`fmadd`), and so do most other processors. WebAssembly has none, and
-# must round twice. So we count these instructions, and the losses that differ from those of WebAssembly:
+# In float32 the course allows LLVM one liberty, which makes programs quicker: a product and a sum may become one
+# instruction, a **fused multiply-add**. ARM64 has it (`fmadd`), and so do most other processors. WebAssembly has none.
+
+# %% tags=["hide-input"]
+# a question: run me
+checks.predict(
+    "The line is trained in float32. Has the program for ARM64 the losses of the program for WebAssembly?",
+    choices=["yes, bit for bit, as in float64", "no, many differ in their last digits", "no, they are far apart"],
+    answer="no, many differ in their last digits",
+    because="A fused multiply-add computes a·b + c and rounds once. A product followed by a sum rounds twice, and that is what "
+    "WebAssembly must do. So last digits differ, and each step starts from weights that differ a little. They stay close, because "
+    "all batches pull the weights towards the same line.",
+)
+
+# %% [markdown]
+# We count these instructions, and the losses that differ from those of WebAssembly:
 
 # %% tags=["nbval-ignore-output"]
 single = line_program(np.dtype("f4"), ((2, 1), (1, 1)), 1)  # one number at a time

@@ -29,7 +29,7 @@ from course.figures import page
 from course.practice import checks
 from levels_more.hardware import pool, seconds
 from levels_more.high_level import Sequential
-from levels_more.kernels import batched_matmul, counted, launch, use
+from levels_more.kernels import batched_matmul, counted, launch, matmul_ikj, use
 from levels_more.low_level import (
     VJPS,
     GradientTape,
@@ -94,8 +94,8 @@ write(lambda text: table[characters.index(text[-1])])
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "One who takes all 34 characters as equally likely has the loss log 34 = 3.53. What is the loss of the table on sentences that it "
-    "has not counted?",
+    "A model that gives all 34 characters the same probability has the loss log 34 = 3.53. What is the loss of the table on sentences "
+    "that it has not counted?",
     choices=["3.4: one character says little", "about 2.3", "below 1: English is regular"],
     answer="about 2.3",
     because="exp(2.28) is about 10: after a character the table hesitates between ten others instead of 34. It knows a single "
@@ -416,17 +416,17 @@ write(shares_of(writer, sharper=2.0))
 #
 # ## On your own kernel (2 min)
 #
-# Notebook 02 wrote the product as three loops. `use` puts them in the place of the course's kernel. All levels above
-# run on them, and `fit` trains the transformer.
+# In notebook 02 the product is three loops, `matmul_ikj`. If you filled that blank, they are yours. `my_matmul` calls
+# them, and `use` puts it in the place of the course's quicker kernel. All levels above run on it, and `fit` trains the
+# transformer.
+
+# %%
+page.source(matmul_ikj)
 
 
 # %%
 def my_matmul(out, x, w):
-    out[:] = 0.0
-    for i in range(out.shape[0]):
-        for k in range(x.shape[1]):
-            for j in range(out.shape[1]):
-                out[i, j] += x[i, k] * w[k, j]
+    matmul_ikj(out, x, w)
 
 
 with use("matmul", "cpu", my_matmul):
