@@ -7,10 +7,10 @@
 # This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and
 # `torch.compile`.
 #
-# You need 100 minutes without the optional sections, and four terms from below. A **buffer** is memory with a shape
-# and a dtype. Its **Spec** is everything but the numbers. A **kernel** is one device's program for an op. A **plan** says which kernel
-# an op will run, and the Spec of the result. Level 1 was the ground of our house, level 2 the clay. Tensors are the
-# **bricks**.
+# You need 100 minutes without the optional sections, and four terms from below. A **buffer** is memory with a shape and
+# a dtype. Its **Spec** is everything but the numbers. A **kernel** is one device's program for an op. A **plan** says
+# which kernel an op will run, and the result's Spec. Level 1 was the ground of our house, level 2 the clay. Tensors are
+# the **bricks**.
 
 # %%
 from course import build, figures, tasks

@@ -302,6 +302,13 @@ def test_the_walk_answers_keys_and_mouse(page, name):
     tab.locator(".walk label.side:visible").click()
     assert head.all_inner_texts() == ["5 · plan and launch"]
     page.save(tab.locator(".walk"), "the walk")
+    panel = tab.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer")
+    top = panel.bounding_box()["y"]
+    walk = tab.locator(".walk:visible")
+    walk.evaluate("walk => walk.scrollIntoView()")
+    panel.evaluate("panel => panel.scrollBy(0, 200)")
+    tab.wait_for_timeout(300)
+    assert walk.bounding_box()["y"] < top - 100 and abs(walk.locator(".loss:visible").bounding_box()["y"] - top) < 2
     for seconds in (20, 20, 60):  # on a busy machine Lab may open a notebook and lose the place in it: click again
         tab.get_by_role("link", name="matmul_ikj, written in 02_kernels").first.click()
         try:

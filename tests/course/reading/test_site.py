@@ -269,6 +269,14 @@ def test_the_walk_goes_down_and_to_the_cells(tab):
     assert page.wrong == []
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_loss_of_the_walk_stays_beneath_the_bar(tab, width):
+    page = tab("notebooks/05_high_level", width)
+    page.evaluate("document.querySelector('.walk').scrollIntoView(); scrollBy(0, 300)")
+    bar = page.locator(".bd-header-article").first.bounding_box()
+    assert abs(page.locator(".walk .loss:visible").bounding_box()["y"] - bar["height"]) < 1
+
+
 def test_a_link_to_the_walk_leads_to_the_stage_of_its_level():
     words = "[The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step."
     for name, nth in {"01_hardware": 7, "02_kernels": 5, "03_low_level": 4, "04_mid_level": 3}.items():
