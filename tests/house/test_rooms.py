@@ -3,6 +3,7 @@
 import collections
 import importlib
 import pkgutil
+import re
 
 import pytest
 
@@ -103,3 +104,41 @@ def test_a_name_that_was_renamed_is_told_its_new_one(room, old):
     assert hasattr(importlib.import_module(front), new)
     with pytest.raises(ImportError, match=f"{old} is called {new} now: write `from {front} import {new}`"):
         exec(f"from {front} import {old}")
+
+
+def imports_of_version_1():
+    """Yield the imports of the notebooks of version 1, each as a line, `*` and whole modules too."""
+    text = (ROOT / "tests" / "support" / "golden" / "imports_of_version_1.txt").read_text(encoding="utf-8")
+    for module in text.replace("\n  ", " ").splitlines():
+        front, _, names = module.partition(": ")
+        yield from [f"from {front} import {name}" for name in names.split()] or [f"import {front.rstrip(':')}"]
+
+
+def leads_on(line, hops=3):
+    """Whether an import works, or its error shows a line that does, or says what to use instead."""
+    try:
+        exec(line, {})
+    except (ImportError, AttributeError) as error:
+        lines = re.findall("`((?:from|import) .*?)`", str(error))
+        return bool(re.search("[:,] use ", str(error))) or hops > 0 and any(leads_on(each, hops - 1) for each in lines)
+    return True
+
+
+def test_each_import_of_the_notebooks_of_version_1_works_or_leads_on():
+    assert [line for line in imports_of_version_1() if not leads_on(line)] == []
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    {
+        "from levels_more.gpu import cuda": "hardware.gpu.device now: write `from levels_more.hardware import cuda`",
+        "import levels_more.machines": "now: write `from levels_more.distributed import collectives`",
+        "from levels.high_level import load_model": "levels_more.saving: try `from levels_more.saving import load_model`",
+        "from levels_more.pipeline import Stream": "now: use Dataset instead of Stream",
+        "import levels_more.parts": "levels_more.parts is no file any more: use model.layers",
+        "from levels_more.low_level import Alone": "write `from levels_more.distributed import SingleMessage`",
+    }.items(),
+)
+def test_an_old_import_is_told_what_to_write(given, told):
+    with pytest.raises(ImportError, match=re.escape(told)):
+        exec(given)
