@@ -27,7 +27,7 @@ def not_installed(package):
 
 
 class FilesOfVersion1:
-    """The last finder on `sys.meta_path`. An import of a file of version 1 raises an error that says where it is now."""
+    """The last finder on `sys.meta_path`. For a file of version 1 it raises an error that says where that is now."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

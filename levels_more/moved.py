@@ -24,8 +24,9 @@ def told(name, wanted=()):
     if not now:
         return ""
     room, _, file = now.rpartition(".")
-    lines = [line_for(each, now) for each in wanted if each != "*"] or [f"write `from levels_more.{room} import {file}`"]
-    return f"levels_more.{name} is levels_more.{now} now: {', '.join(dict.fromkeys(lines))}"
+    lines = [line_for(each, now) for each in wanted if each != "*"]
+    lines = dict.fromkeys(lines or [f"write `from levels_more.{room} import {file}`"])
+    return f"levels_more.{name} is levels_more.{now} now: {', '.join(lines)}"
 
 
 def line_for(name, file):
@@ -69,8 +70,8 @@ def file_of(name, first):
 
 def wanted_names():
     """Return the names of the `from … import …` that is running, or () if the import is another one."""
-    frame = sys._getframe(1)
-    while frame and (frame.f_globals.get("__name__", "").startswith("importlib") or frame.f_code.co_name == "find_spec"):
+    frame = sys._getframe(2)  # that of the finder's caller
+    while frame and frame.f_globals.get("__name__", "").startswith("importlib"):
         frame = frame.f_back
     names = ()
     for step in dis.get_instructions(frame.f_code) if frame else ():

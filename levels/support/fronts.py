@@ -6,7 +6,7 @@ import sys
 
 FILES = "cache", "calls", "checks", "compiled", "locks", "machine", "operators", "storage"  # of levels.support
 ROOMS = {  # of levels_more, with names that a level had in version 1
-    "saving": "export export_page from_pretrained load_model load_weights push_to_hub save save_pretrained save_weights",
+    "saving": "export export_page from_pretrained load_model load_weights push_to_hub save save_weights",
     "distributed": "DistributedDataParallel World all_gather all_reduce broadcast launched mpiexec time_limit world",
 }
 

@@ -133,7 +133,7 @@ def test_each_import_of_the_notebooks_of_version_1_works_or_leads_on():
     {
         "from levels_more.gpu import cuda": "hardware.gpu.device now: write `from levels_more.hardware import cuda`",
         "import levels_more.machines": "now: write `from levels_more.distributed import collectives`",
-        "from levels.high_level import load_model": "levels_more.saving: try `from levels_more.saving import load_model`",
+        "from levels.high_level import load_model": "try `from levels_more.saving import load_model`",
         "from levels_more.pipeline import Stream": "now: use Dataset instead of Stream",
         "import levels_more.parts": "levels_more.parts is no file any more: use model.layers",
         "from levels_more.low_level import Alone": "write `from levels_more.distributed import SingleMessage`",
