@@ -45,6 +45,28 @@ def refusing(what, framework, **own):
     return find
 
 
+def former(what, *names):
+    """Return a `__getattr__` for a class. For these names of version 1 its error says what to use, else it is Python's.
+
+    What to use comes from missing.toml, [parts].
+    """
+
+    def find(self, name):
+        if name in names:
+            told = f"{what} has no {name!r} any more; use {cures_of('parts')[name]}"
+            raise AttributeError(told, name=name, obj=self)
+        return object.__getattribute__(self, name)  # raises Python's error, or the one in a property
+
+    return find
+
+
+def refuse_arguments(what, given):
+    """Raise TypeError if there are arguments left. For one of version 1 it says what to use."""
+    for name in given:
+        cure = f"; use {cures_of('callbacks')[name]}" if name in cures_of("callbacks") else ""
+        raise TypeError(f"{what}: there is no argument {name!r}{cure}")
+
+
 def _belongs(place, name, value):
     """Whether a name in a module belongs to the framework's API, and is not one of our helpers, tables or files."""
     ours = told_of("ours")["names"].split()

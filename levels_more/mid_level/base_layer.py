@@ -11,8 +11,9 @@ from levels.low_level import Operators, Tensor, as_tensor
 from levels.support.checks import flag, known
 from levels_more.checks import as_int64
 from levels_more.compiler.dependencies import of_levels
-from levels_more.low_level.module import Module
+from levels_more.low_level.module import FORMER, Module
 from levels_more.mid_level.initializers import INITIALIZERS
+from levels_more.missing import former
 
 
 class _Training(threading.local):
@@ -61,6 +62,8 @@ class Layer(mid_level.Layer, Module):
     whole = False  # whether the inputs are integers, of any of NumPy's integer dtypes
 
     hears_training = True
+
+    __getattr__ = former("a layer", *FORMER, "get_config", "input", "output")
 
     def check_model(self, model):
         """Raise TypeError for a model of the core: it neither passes on `training` nor adds penalties to the loss."""

@@ -1,7 +1,9 @@
 """The house: imports point downward, to the file where a name is defined, and the map in CONTRIBUTING is that of the imports."""
 
 import collections
+import copy
 import importlib
+import pickle
 import pkgutil
 import re
 
@@ -10,7 +12,10 @@ import pytest
 import levels_more
 from course.build import ROOT
 from course.inspection import house
-from levels_more.missing import told_of
+from levels_more.high_level import EarlyStopping, Input, Sequential
+from levels_more.low_level import Module
+from levels_more.mid_level import Dense
+from levels_more.missing import cures_of, told_of
 
 LATER = {  # (a file, what it imports from above when it is called): the seed of weights, a model's own methods
     ("levels_more/low_level/random.py", "levels.mid_level"),
@@ -142,3 +147,29 @@ def test_each_import_of_the_notebooks_of_version_1_works_or_leads_on():
 def test_an_old_import_is_told_what_to_write(given, told):
     with pytest.raises(ImportError, match=re.escape(told)):
         exec(given)
+
+
+def former_parts():
+    """Yield a model, a layer and a module, each with the names of version 1 that it has no more."""
+    model = Sequential([Input((2,)), Dense(1)])
+    yield model, [*cures_of("parts")]
+    yield model.layers[0], ["parameters", "state_dict", "get_config", "input", "output"]
+    yield Module(), ["parameters", "named_parameters", "state_dict", "load_state_dict"]
+
+
+def test_a_method_of_version_1_says_what_to_use():
+    for part, names in former_parts():
+        assert copy.deepcopy(part) and pickle.dumps(part)
+        for name in names:
+            assert not hasattr(part, name)
+            with pytest.raises(AttributeError, match=f"has no '{name}' any more; use "):
+                getattr(part, name)
+        for name in ("nothing", "_nothing"):
+            with pytest.raises(AttributeError, match=f"'{type(part).__name__}' object has no attribute '{name}'"):
+                getattr(part, name)
+
+
+@pytest.mark.parametrize("name", cures_of("callbacks"))
+def test_an_argument_of_version_1_says_what_to_use(name):
+    with pytest.raises(TypeError, match=f"EarlyStopping: there is no argument '{name}'; use "):
+        EarlyStopping(**{name: 1})
