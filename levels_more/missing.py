@@ -45,19 +45,33 @@ def refusing(what, framework, **own):
     return find
 
 
-def former(what, *names):
-    """Return a `__getattr__` for a class. For these names of version 1 its error says what to use, else it is Python's.
+class Former:
+    """A descriptor for a name of version 1 in a class. `hasattr` is False; the AttributeError says what to use."""
 
-    What to use comes from missing.toml, [parts].
+    def __init__(self, what, name):
+        self.what = what
+        self.name = name
+
+    def __repr__(self):
+        return f"no name any more; use {cures_of('parts')[self.name]}"
+
+    def __get__(self, instance, kind):
+        cure = cures_of("parts")[self.name]
+        raise AttributeError(f"{self.what} has no {self.name!r} any more; use {cure}", name=self.name)
+
+
+def lacking(what, *names):
+    """Return a decorator for a class that no longer has these names. It costs nothing to look up another name.
+
+    (A `__getattr__` would: Python then looks up all attributes in a slower way.)
     """
 
-    def find(self, name):
-        if name in names:
-            told = f"{what} has no {name!r} any more; use {cures_of('parts')[name]}"
-            raise AttributeError(told, name=name, obj=self)
-        return object.__getattribute__(self, name)  # raises Python's error, or the one in a property
+    def mark(kind):
+        for name in names:
+            setattr(kind, name, Former(what, name))
+        return kind
 
-    return find
+    return mark
 
 
 def refuse_arguments(what, given):

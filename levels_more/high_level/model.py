@@ -15,18 +15,17 @@ from levels_more.high_level.functional import Placeholder, dry_run, in_order
 from levels_more.high_level.training import Training
 from levels_more.low_level.module import FORMER
 from levels_more.mid_level.base_layer import Layer
-from levels_more.missing import former
+from levels_more.missing import lacking
 
 KERAS = "get_config", "to_json", "get_layer", "pop", "input", "output", "inputs", "outputs"
 BY_BATCH = "train_on_batch", "test_on_batch", "predict_on_batch"
 
 
+@lacking("a model", *FORMER, *KERAS, *BY_BATCH)
 class Model(high_level.Model, Layer):
     """A layer that trains itself: write `call(x)`. Or Model(inputs, outputs): the graph of layers between these."""
 
     steps = None  # for a graph: its calls, each after the calls that it needs
-
-    __getattr__ = former("a model", *FORMER, *KERAS, *BY_BATCH)
 
     def __init__(self, inputs=None, outputs=None, name=None):
         super().__init__(name=name)

@@ -13,7 +13,7 @@ from levels_more.checks import as_int64
 from levels_more.compiler.dependencies import of_levels
 from levels_more.low_level.module import FORMER, Module
 from levels_more.mid_level.initializers import INITIALIZERS
-from levels_more.missing import former
+from levels_more.missing import lacking
 
 
 class _Training(threading.local):
@@ -52,6 +52,7 @@ def _several(x):
 _takes_training = functools.cache(lambda call: "training" in inspect.signature(call).parameters)
 
 
+@lacking("a layer", *FORMER, "get_config", "input", "output")
 class Layer(mid_level.Layer, Module):
     """A part of a model: write `call(x)`, or `call(x, training)`, and `build(shape)` if it needs variables.
 
@@ -62,8 +63,6 @@ class Layer(mid_level.Layer, Module):
     whole = False  # whether the inputs are integers, of any of NumPy's integer dtypes
 
     hears_training = True
-
-    __getattr__ = former("a layer", *FORMER, "get_config", "input", "output")
 
     def check_model(self, model):
         """Raise TypeError for a model of the core: it neither passes on `training` nor adds penalties to the loss."""
