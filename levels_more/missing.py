@@ -45,6 +45,42 @@ def refusing(what, framework, **own):
     return find
 
 
+class Former:
+    """A descriptor for a name of version 1 in a class. `hasattr` is False; the AttributeError says what to use."""
+
+    def __init__(self, what, name):
+        self.what = what
+        self.name = name
+
+    def __repr__(self):
+        return f"no name any more; use {cures_of('parts')[self.name]}"
+
+    def __get__(self, instance, kind):
+        cure = cures_of("parts")[self.name]
+        raise AttributeError(f"{self.what} has no {self.name!r} any more; use {cure}", name=self.name)
+
+
+def lacking(what, *names):
+    """Return a decorator for a class that no longer has these names. It costs nothing to look up another name.
+
+    (A `__getattr__` would: Python then looks up all attributes in a slower way.)
+    """
+
+    def mark(kind):
+        for name in names:
+            setattr(kind, name, Former(what, name))
+        return kind
+
+    return mark
+
+
+def refuse_arguments(what, given):
+    """Raise TypeError if there are arguments left. For one of version 1 it says what to use."""
+    for name in given:
+        cure = f"; use {cures_of('callbacks')[name]}" if name in cures_of("callbacks") else ""
+        raise TypeError(f"{what}: there is no argument {name!r}{cure}")
+
+
 def _belongs(place, name, value):
     """Whether a name in a module belongs to the framework's API, and is not one of our helpers, tables or files."""
     ours = told_of("ours")["names"].split()

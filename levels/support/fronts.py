@@ -5,6 +5,10 @@ import importlib
 import sys
 
 FILES = "cache", "calls", "checks", "compiled", "locks", "machine", "operators", "storage"  # of levels.support
+ROOMS = {  # of levels_more, with names that a level had in version 1
+    "saving": "export export_page from_pretrained load_model load_weights push_to_hub save save_weights",
+    "distributed": "DistributedDataParallel World all_gather all_reduce broadcast launched mpiexec time_limit world",
+}
 
 
 def absent(front):
@@ -14,15 +18,16 @@ def absent(front):
     """
 
     def __getattr__(name):
-        level = front.partition(".")[2]
-        told = f"{front} has no {name!r}: what the notebooks build is here, and there is more in levels_more.{level}"
+        rooms = [room for room, names in ROOMS.items() if name in names.split()] or [front.partition(".")[2]]
+        told = f"{front} has no {name!r}: what the notebooks build is here, and there is more in levels_more.{rooms[0]}"
+        told += "" if name.startswith("_") else f": try `from levels_more.{rooms[0]} import {name}`"
         asking = sys._getframe(1)
         importing = dis.opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM"
         for file in FILES if not name.startswith("_") else ():
-            if name in vars(importlib.import_module(f"levels.support.{file}")):
-                told = f"{name} is no name of {front}: write `from levels.support.{file} import {name}`"
-        if importing and not name.startswith("__"):
-            raise ImportError(told, name=name)
-        raise AttributeError(told, name=name)
+            if name == file or name in vars(importlib.import_module(f"levels.support.{file}")):
+                place = "levels.support" if name == file else f"levels.support.{file}"
+                told = f"{name} is no name of {front}: write `from {place} import {name}`"
+        error = ImportError if importing and not name.startswith("__") else AttributeError
+        raise error(told, name=name)
 
     return __getattr__

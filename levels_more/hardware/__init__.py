@@ -20,3 +20,8 @@ from levels_more.hardware.tpu import (
 )
 
 __all__ = _moved.handed_on(globals(), "tasks")
+
+
+def __getattr__(name):
+    """Raise the error for a missing name. For a name of version 1 it says what to use."""
+    raise _moved.elsewhere(__name__, name)

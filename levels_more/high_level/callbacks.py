@@ -10,6 +10,8 @@ from levels.support.checks import check_bool, check_int, check_positive, real
 from levels_more import needed
 from levels_more.checks import called, expect, file_name, takes, word
 from levels_more.high_level.data_adapter import unwrap_single
+from levels_more.low_level.signatures import Arguments
+from levels_more.missing import refuse_arguments
 
 # words in the name of a number that should rise, or fall
 RISING = "acc", "auc", "precision", "recall", "r2"
@@ -68,9 +70,20 @@ class EarlyStopping(Monitor):
     With `verbose=1` it prints when it ends the training.
     """
 
+    __signature__ = Arguments()
+
     def __init__(
-        self, monitor="val_loss", min_delta=0, patience=0, mode="auto", restore_best_weights=False, *, verbose=0
+        self,
+        monitor="val_loss",
+        min_delta=0,
+        patience=0,
+        mode="auto",
+        restore_best_weights=False,
+        *,
+        verbose=0,
+        **former,
     ):
+        refuse_arguments("EarlyStopping", former)
         super().__init__(monitor, mode, min_delta)
         self.stopped_epoch = 0
         self.verbose = is_verbose("EarlyStopping: verbose", verbose)

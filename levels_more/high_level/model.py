@@ -13,9 +13,15 @@ from levels_more.high_level.data_adapter import answers, as_list, column_tensors
 from levels_more.high_level.fit import batches_to_fit, epochs_of, input_batches, rows_to_fit, run_training, verbosity
 from levels_more.high_level.functional import Placeholder, dry_run, in_order
 from levels_more.high_level.training import Training
+from levels_more.low_level.module import FORMER
 from levels_more.mid_level.base_layer import Layer
+from levels_more.missing import lacking
+
+KERAS = "get_config", "to_json", "get_layer", "pop", "input", "output", "inputs", "outputs"
+BY_BATCH = "train_on_batch", "test_on_batch", "predict_on_batch"
 
 
+@lacking("a model", *FORMER, *KERAS, *BY_BATCH)
 class Model(high_level.Model, Layer):
     """A layer that trains itself: write `call(x)`. Or Model(inputs, outputs): the graph of layers between these."""
 

@@ -34,4 +34,4 @@ __all__ = _moved.handed_on(globals(), "tasks")
 
 def __getattr__(name):
     """Raise the error for a missing name. For a name of an earlier version it gives the new one."""
-    raise _moved.renamed(__name__, name)
+    raise _moved.elsewhere(__name__, name)

@@ -1,10 +1,12 @@
 """TensorFlow's `assign_add` and `assign_sub` of a variable, and a module that counts its parameters."""
 
 import math
+from inspect import getattr_static
 
 from levels import low_level
 from levels.low_level import OPERATORS
 from levels_more.low_level.signatures import Arguments
+from levels_more.missing import Former, lacking
 
 
 def assign_add(variable, value):
@@ -21,10 +23,18 @@ OPERATORS["assign_add"] = assign_add
 OPERATORS["assign_sub"] = assign_sub
 
 
+FORMER = "parameters", "named_parameters", "state_dict", "load_state_dict"
+
+
+@lacking("a module", *FORMER)
 class Module(low_level.Module):
     """The core's Module, extended by `count`."""
 
     __signature__ = Arguments()
+
+    def __dir__(self):
+        """Return the names of attributes, without those that are here no more."""
+        return [name for name in super().__dir__() if not isinstance(getattr_static(self, name, None), Former)]
 
     def count(self):
         """Return how many numbers the variables hold in total."""

@@ -11,8 +11,9 @@ from levels.low_level import Operators, Tensor, as_tensor
 from levels.support.checks import check_bool, lookup
 from levels_more.checks import as_int64
 from levels_more.compiler.dependencies import of_levels
-from levels_more.low_level.module import Module
+from levels_more.low_level.module import FORMER, Module
 from levels_more.mid_level.initializers import INITIALIZERS
+from levels_more.missing import lacking
 
 
 class _Training(threading.local):
@@ -51,6 +52,7 @@ def _several(x):
 _takes_training = functools.cache(lambda call: "training" in inspect.signature(call).parameters)
 
 
+@lacking("a layer", *FORMER, "get_config", "input", "output")
 class Layer(mid_level.Layer, Module):
     """A part of a model: write `call(x)`, or `call(x, training)`, and `build(shape)` if it needs variables.
 

@@ -2,6 +2,8 @@
 
 import importlib
 
+from levels_more.moved import elsewhere
+
 # file -> its names. Each file imports a large package, so it is imported only when one of its names is used
 _FILES = {
     "hub": "from_pretrained push_to_hub save_pretrained",
@@ -16,7 +18,7 @@ __all__ = sorted(_PLACES)
 def __getattr__(name):
     if name in _PLACES:
         return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    raise elsewhere(__name__, name)
 
 
 def __dir__():

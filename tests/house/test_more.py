@@ -135,6 +135,7 @@ def test_kinds_of_device_come_in_with_their_room():
     told = python(KINDS).splitlines()
     assert told == ["cpu:0 gpu:0 tpu:0 | cpu gpu tpu", *["there | cpu gpu tpu"] * 3]
     more = "what the notebooks build is here, and there is more in levels_more.hardware"
+    more += ": try `from levels_more.hardware import placed_on`"
     assert python(KINDS.replace("levels_more", "levels")).splitlines() == [
         "cpu:0 | cpu",
         "LookupError 'add' has no kernel for 'gpu'; it has one for ['cpu']",

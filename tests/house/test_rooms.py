@@ -1,15 +1,21 @@
 """The house: imports point downward, to the file where a name is defined, and the map in CONTRIBUTING is that of the imports."""
 
 import collections
+import copy
 import importlib
+import pickle
 import pkgutil
+import re
 
 import pytest
 
 import levels_more
 from course.build import ROOT
 from course.inspection import house
-from levels_more.missing import told_of
+from levels_more.high_level import EarlyStopping, Input, Sequential
+from levels_more.low_level import Module
+from levels_more.mid_level import Dense
+from levels_more.missing import cures_of, told_of
 
 LATER = {  # (a file, what it imports from above when it is called): the seed of weights, a model's own methods
     ("levels_more/low_level/random.py", "levels.mid_level"),
@@ -103,3 +109,67 @@ def test_a_name_that_was_renamed_is_told_its_new_one(room, old):
     assert hasattr(importlib.import_module(front), new)
     with pytest.raises(ImportError, match=f"{old} is called {new} now: write `from {front} import {new}`"):
         exec(f"from {front} import {old}")
+
+
+def imports_of_version_1():
+    """Yield the imports of the notebooks of version 1, each as a line, `*` and whole modules too."""
+    text = (ROOT / "tests" / "support" / "golden" / "imports_of_version_1.txt").read_text(encoding="utf-8")
+    for module in text.replace("\n  ", " ").splitlines():
+        front, _, names = module.partition(": ")
+        yield from [f"from {front} import {name}" for name in names.split()] or [f"import {front.rstrip(':')}"]
+
+
+def leads_on(line, hops=3):
+    """Whether an import works, or its error shows a line that does, or says what to use instead."""
+    try:
+        exec(line, {})
+    except (ImportError, AttributeError) as error:
+        lines = re.findall("`((?:from|import) .*?)`", str(error))
+        return bool(re.search("[:,] use ", str(error))) or hops > 0 and any(leads_on(each, hops - 1) for each in lines)
+    return True
+
+
+def test_each_import_of_the_notebooks_of_version_1_works_or_leads_on():
+    assert [line for line in imports_of_version_1() if not leads_on(line)] == []
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    {
+        "from levels_more.gpu import cuda": "hardware.gpu.device now: write `from levels_more.hardware import cuda`",
+        "import levels_more.machines": "now: write `from levels_more.distributed import collectives`",
+        "from levels.high_level import load_model": "try `from levels_more.saving import load_model`",
+        "from levels_more.pipeline import Stream": "now: use Dataset instead of Stream",
+        "import levels_more.parts": "levels_more.parts is no file any more: use model.layers",
+        "from levels_more.low_level import Alone": "write `from levels_more.distributed import SingleMessage`",
+    }.items(),
+)
+def test_an_old_import_is_told_what_to_write(given, told):
+    with pytest.raises(ImportError, match=re.escape(told)):
+        exec(given)
+
+
+def former_parts():
+    """Yield a model, a layer and a module, each with the names of version 1 that it has no more."""
+    model = Sequential([Input((2,)), Dense(1)])
+    yield model, [*cures_of("parts")]
+    yield model.layers[0], ["parameters", "state_dict", "get_config", "input", "output"]
+    yield Module(), ["parameters", "named_parameters", "state_dict", "load_state_dict"]
+
+
+def test_a_method_of_version_1_says_what_to_use():
+    for part, names in former_parts():
+        assert copy.deepcopy(part) and pickle.dumps(part)
+        for name in names:
+            assert not hasattr(part, name) and name not in dir(part)
+            with pytest.raises(AttributeError, match=f"has no '{name}' any more; use "):
+                getattr(part, name)
+        for name in ("nothing", "_nothing"):
+            with pytest.raises(AttributeError, match=f"'{type(part).__name__}' object has no attribute '{name}'"):
+                getattr(part, name)
+
+
+@pytest.mark.parametrize("name", cures_of("callbacks"))
+def test_an_argument_of_version_1_says_what_to_use(name):
+    with pytest.raises(TypeError, match=f"EarlyStopping: there is no argument '{name}'; use "):
+        EarlyStopping(**{name: 1})

@@ -249,6 +249,7 @@ def test_a_level_says_which_names_are_its_own(project):
     except AttributeError as error: print(error)
     """
     more = "what the notebooks build is here, and there is more in levels_more.kernels"
+    more += ": try `from levels_more.kernels import other`"
     told = f"['KERNELS', 'launch']\nTrue\nlevels.kernels has no 'other': {more}\n"
     assert python(project, code) == told
 

@@ -113,9 +113,9 @@ def test_a_module_that_no_notebook_shows_leads_to_what_is_beneath_it_or_above():
         name: apart[f"levels_more.{name}"] for name in ("compiler.fused.backend", "compiler.fused.gather", "missing")
     }
     words = "Explained", "What it imports is explained", "What imports it is explained"
-    places = "more/03 fused", "more/03 fused", "more/05 tensorflow"
+    places = "more/03 fused", "more/03 fused", "more/05 callbacks"
     assert [lead[0] for lead in leads.values()] == [f"{w} in {p}" for w, p in zip(words, places, strict=True)]
-    assert leads["missing"][1] == "../notebooks/more/05_tensorflow.html"
+    assert leads["missing"][1] == "../notebooks/more/05_callbacks.html"
     assert "levels_more.moved" not in apart  # nobody's text names it: it stays plain
 
 
