@@ -133,8 +133,10 @@ class Dataset(mid_level.Dataset):
         return int(self.length)
 
     def __copy__(self):
-        cure = "a model of levels.high_level trains on a copy; take the model from levels_more.high_level"
-        raise TypeError(f"a dataset of levels_more cannot be copied, since its stages are functions; {cure}")
+        cure = "to train a model of levels.high_level, which copies it, take the model from levels_more.high_level"
+        raise TypeError(
+            f"a dataset cannot be copied: its stages are functions; build it again from the data, or, {cure}"
+        )
 
     def __reduce__(self):
         raise TypeError("a dataset cannot be copied or pickled: its stages are functions; build it again from the data")
