@@ -133,10 +133,8 @@ class Dataset(mid_level.Dataset):
         return int(self.length)
 
     def __copy__(self):
-        cure = "to train a model of levels.high_level, which copies it, take the model from levels_more.high_level"
-        raise TypeError(
-            f"a dataset cannot be copied: its stages are functions; build it again from the data, or, {cure}"
-        )
+        told = "a dataset cannot be copied: its stages are functions; build it again from the data"
+        raise TypeError(f"{told}; a model of levels.high_level copies it: take the model from levels_more.high_level")
 
     def __reduce__(self):
         raise TypeError("a dataset cannot be copied or pickled: its stages are functions; build it again from the data")
