@@ -90,7 +90,7 @@ def _belongs(place, name, value):
     return name not in ours and not (name.isupper() and isinstance(value, dict | list | tuple))
 
 
-def room(place, own, *tables):
+def module_api(place, own, *tables):
     """`__getattr__` and `__dir__` for a module with the names of its `own` globals() and the rows of these tables.
 
     For any other name `__getattr__` raises an error that gives a replacement, a similar name, or how to list all.
@@ -120,5 +120,5 @@ def small_room(place, *tables, **names):
     module = sys.modules[f"levels_more.{place}"] = ModuleType(f"levels_more.{place}", f"`{place}`.")
     for table in (*tables, names):
         vars(module).update(table)
-    module.__getattr__, _ = room(place, vars(module))
+    module.__getattr__, _ = module_api(place, vars(module))
     return module

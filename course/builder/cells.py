@@ -84,7 +84,8 @@ def read(source: str, notebook: str, number: int) -> Cell:
                 raise cell.error(str(error)) from None
     elif re.search(r"^#\|\s*export\b", cell.source, re.MULTILINE):
         raise cell.error(
-            "`#| export ROOM` stands alone on the first line of a cell (perhaps with `blank KEY` or `most KEY` at its end)"
+            "`#| export ROOM` stands alone on the first line of a cell "
+            "(perhaps with `blank KEY` or `most KEY` at its end)"
         )
     try:
         cell.body = ast.parse(cell.source).body

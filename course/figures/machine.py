@@ -33,7 +33,8 @@ def messages(figure, nbytes, seconds, latency, bandwidth):
     plain(axes.yaxis)
     even = binary(2 ** round(np.log2(latency * bandwidth)))
     axes.set_title(f"up to about {even}, the latency is most of the time")
-    return f"A sum over all ranks takes {1e6 * latency:.0f} µs or more. From about {even} on, its bytes take most of the time."
+    told = f"A sum over all ranks takes {1e6 * latency:.0f} µs or more."
+    return f"{told} From about {even} on, its bytes take most of the time."
 
 
 @styled(height=3.0, left=0.11, right=0.8, bottom=0.18, top=0.86)

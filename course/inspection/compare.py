@@ -17,8 +17,8 @@ from course import reference
 from course.builder.cells import code_lines
 from course.builder.names import level_of
 from course.builder.session import WATCHED
-from course.figures import LEVELS, accuracy, r_squared
-from course.inspection.comparison import Comparison, Row
+from course.figures import LEVELS
+from course.inspection.comparison import Comparison, Row, score_of
 from course.inspection.marks import functions_of, read
 
 
@@ -297,12 +297,3 @@ def predicted(version, launches, nbytes, price):
     lanes = host_lanes()
     flops = version.task.batches.shape[1] * operations_a_row(version) * (lanes if x.dtype == np.float64 else 1)
     return launches * price + ground("pool")()["cpu:0"].roofline(flops, nbytes)
-
-
-def score_of(version, fit):
-    """The score on the test rows, as text: R² of a regression, the accuracy of a classifier."""
-    x = version.task.x_test
-    y = version.task.y_test
-    if version.written.__name__ == "linear_regression":
-        return f"R² {r_squared(y, fit.predict(x)):.3f}"
-    return f"{accuracy(y, fit.predict(x)):.1%} right"

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from course.figures import short
+from course.figures import accuracy, r_squared, short
 from course.inspection import side_by_side as page
 
 
@@ -123,3 +123,12 @@ def bits_of(row):
 def side_by_side(*comparisons):
     """Return one page of comparisons of the same levels, one for each task."""
     return page.SideBySide(*comparisons)
+
+
+def score_of(version, fit):
+    """The score on the test rows, as text: R² of a regression, the accuracy of a classifier."""
+    x = version.task.x_test
+    y = version.task.y_test
+    if version.written.__name__ == "linear_regression":
+        return f"R² {r_squared(y, fit.predict(x)):.3f}"
+    return f"{accuracy(y, fit.predict(x)):.1%} right"

@@ -75,10 +75,7 @@ class OnnxModel(kserve.Model):
         return True
 
     def told(self, tensors):
-        return [
-            {"name": t.name, "datatype": KINDS[t.type][0], "shape": [s if isinstance(s, int) else -1 for s in t.shape]}
-            for t in tensors
-        ]
+        return [{"name": t.name, "datatype": KINDS[t.type][0], "shape": shape_of(t)} for t in tensors]
 
     def get_input_types(self):
         return self.told(self.session.get_inputs())
@@ -93,9 +90,8 @@ class OnnxModel(kserve.Model):
         wanted = {tensor.name: tensor for tensor in session.get_inputs()}
         given = [tensor.name for tensor in payload.inputs]
         if sorted(given) != sorted(wanted):
-            raise InvalidInput(
-                f"{self.name}: the inputs are {', '.join(wanted)}; given are {', '.join(given) or 'none'}"
-            )
+            told = f"the inputs are {', '.join(wanted)}; given are {', '.join(given) or 'none'}"
+            raise InvalidInput(f"{self.name}: {told}")
         arrays = {tensor.name: array_of(tensor, wanted[tensor.name]) for tensor in payload.inputs}
         rows = {}  # {the graph's name of the first axis: {input: length}}
         for name, array in arrays.items():
@@ -124,10 +120,14 @@ class OnnxModel(kserve.Model):
         return kserve.InferOutput(tensor.name, list(array.shape), KINDS[tensor.type][0], array)
 
 
+def shape_of(tensor):
+    return [size if isinstance(size, int) else -1 for size in tensor.shape]
+
+
 def array_of(given, wanted):
     """Return the array of a tensor in a request. Raises InvalidInput if its type, shape or numbers are wrong."""
     datatype, dtype, kinds = KINDS[wanted.type]
-    shape = [size if isinstance(size, int) else -1 for size in wanted.shape]
+    shape = shape_of(wanted)
     fits = len(given.shape) == len(shape) and all(a == b or b == -1 for a, b in zip(given.shape, shape, strict=True))
     if given.datatype != datatype or not fits or min(given.shape, default=0) < 0:
         found = f"{given.datatype[:20]} {str(given.shape)[:100]}"
@@ -140,9 +140,8 @@ def array_of(given, wanted):
     if found - kinds:
         raise InvalidInput(f"{given.name}: data is not numbers of the kind {datatype}")
     if data.shape not in (tuple(given.shape), (int(np.prod(given.shape, dtype=object)),)):
-        raise InvalidInput(
-            f"{given.name}: data has the shape {list(data.shape)}; expected {given.shape}, or all in a row"
-        )
+        told = f"data has the shape {list(data.shape)}; expected {given.shape}, or all in a row"
+        raise InvalidInput(f"{given.name}: {told}")
     data = data.reshape(given.shape)
     try:
         with np.errstate(over="ignore"):
@@ -188,10 +187,8 @@ class Plane(DataPlane):
 
     async def model_metadata(self, model_name):
         told = await super().model_metadata(model_name)
-        return told | {
-            "platform": "onnx_onnxruntimev1",
-            "versions": [str(self.get_model_from_registry(model_name).version)],
-        }
+        versions = [str(self.get_model_from_registry(model_name).version)]
+        return told | {"platform": "onnx_onnxruntimev1", "versions": versions}
 
 
 class Door:
@@ -204,20 +201,19 @@ class Door:
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        found = ADDRESS.fullmatch(scope["path"])
-        if found:
+        if found := ADDRESS.fullmatch(scope["path"]):
             name, version, rest = found.groups()
             if name not in self.models.models:
-                return await refuse(404, no_model(name, self.models))(scope, receive, send)
+                told = f"there is no model {name[:80]}; there are {', '.join(sorted(self.models.models))}"
+                return await refuse(404, told)(scope, receive, send)
             now = str(self.models.models[name].version)
             if version not in (None, now):
                 return await refuse(404, f"{name} has the version {now}, and no other")(scope, receive, send)
             if version:
                 scope = scope | {"path": f"/v2/models/{name}{rest}"}
         elif scope["path"].startswith("/v2/repository"):
-            return await refuse(403, "this server serves only the models that it was started with")(
-                scope, receive, send
-            )
+            sentence = "this server serves only the models that it was started with"
+            return await refuse(403, sentence)(scope, receive, send)
         taken = 0
         parts = []
         while True:  # counted while reading, because the header may be wrong
@@ -240,10 +236,6 @@ class Door:
             return waiting.pop() if waiting else await receive()
 
         return await self.app(scope, again, send)
-
-
-def no_model(name, models):
-    return f"there is no model {name[:80]}; there are {', '.join(sorted(models.models))}"
 
 
 def refuse(status, sentence):
@@ -281,13 +273,11 @@ def main(folder, host, port):
 
     async def unknown(request, error):
         if error.status_code == 400:
-            return refuse(
-                400, "the body cannot be read as JSON: check its encoding, its depth and the length of its numbers"
-            )
-        sentence = (
-            f"{request.method} {request.url.path[:200]}: {error.detail}; there are {', '.join(sorted(models.models))}"
-        )
-        return refuse(error.status_code, sentence + " under /v2/models/NAME")
+            told = "check its encoding, its depth and the length of its numbers"
+            return refuse(400, f"the body cannot be read as JSON: {told}")
+        there = f"there are {', '.join(sorted(models.models))} under /v2/models/NAME"
+        sentence = f"{request.method} {request.url.path[:200]}: {error.detail}; {there}"
+        return refuse(error.status_code, sentence)
 
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, unknown)

@@ -125,7 +125,8 @@ COMMANDS = {  # name: (its line of help, its arguments)
             argument(
                 "--places",
                 action="store_true",
-                help="run nothing: look in the real libraries for the places that the notebooks name, and say what has moved",
+                help="run nothing: look in the real libraries for the places that the notebooks name, "
+                "and say what has moved",
             ),
             argument(
                 "--real", action="store_true", help="first run them on the real libraries, and store their losses"
@@ -196,7 +197,8 @@ COMMANDS = {  # name: (its line of help, its arguments)
 
 HANDED_ON = {  # command: (its usage, which arguments are passed to the program that it starts)
     "lab": (
-        "[--trail] [--answers] [--write some|most] [--class] [--no-browser] [--port NUMBER] [--ip ADDRESS] [-- ARGUMENT ...]",
+        "[--trail] [--answers] [--write some|most] [--class] [--no-browser] [--port NUMBER] [--ip ADDRESS] "
+        "[-- ARGUMENT ...]",
         "Arguments after -- go to JupyterLab unchanged: `-- --help` shows which ones it takes.",
     ),
     "test": (

@@ -26,7 +26,8 @@ def settle(root: str) -> str:
         os.environ[name] = str(folder)
     if not lost:
         return ""
-    return f"{wanted[lost[0]]} cannot be written to. Jupyter stores its files in .course/home instead, in the course's folder."
+    told = "Jupyter stores its files in .course/home instead, in the course's folder."
+    return f"{wanted[lost[0]]} cannot be written to. {told}"
 
 
 def writable(folder: str) -> bool:

@@ -45,7 +45,8 @@ def catch_up(root: Path, name: str) -> None:
         print(f"{levels}: these are the course's own already. Nothing was done.")
         return
     print(
-        f"{levels}: these are the course's own now. Continue with {MINE}/{name}.ipynb (restart its kernel if it is open)."
+        f"{levels}: these are the course's own now. "
+        f"Continue with {MINE}/{name}.ipynb (restart its kernel if it is open)."
     )
     print(backup.how_to_undo(root, kept))
     print("Your notebooks are unchanged. The last cell of each builds your level again.")

@@ -23,7 +23,8 @@ def wheelhouse(arguments):
         pip = [uv, "tool", "run", "--python", sys.executable, "pip"]
     else:
         fail(
-            "Packages are downloaded with pip or uv, and neither is installed: install uv, or delete .venv and run setup."
+            "Packages are downloaded with pip or uv, and neither is installed: "
+            "install uv, or delete .venv and run setup."
         )
     os.makedirs(folder, exist_ok=True)
     if os.path.exists(os.path.join(folder, LIST)):

@@ -11,8 +11,8 @@ from levels_more.hardware.devices import MAKERS, copy, fill, placed_on
 from levels_more.hardware.disassembly import trimmed
 from levels_more.hardware.elementary import cos, maximum, minimum, sin
 from levels_more.hardware.gpu.device import Gpu, RealGpu, launch_kernel, make_gpu, real_cuda, translated
-from levels_more.hardware.gpu.errors import BarrierError, Endless, GpuError, OutOfBounds, Race, Uninitialised
-from levels_more.hardware.gpu.memory import READ, SHARED, Block, Dim3, Thread, View, cuda, note, position, race, used
+from levels_more.hardware.gpu.errors import BarrierError, Endless, GpuError, OutOfBounds, Race, Uninitialised, position
+from levels_more.hardware.gpu.memory import READ, SHARED, Block, Dim3, Thread, View, cuda, note, race, used
 from levels_more.hardware.gpu.scheduler import LAUNCH_LIMITS, SEGMENT, SimulatedLaunch, Traffic, count_traffic, simulate
 from levels_more.hardware.targets import TARGETS, Target, compiled_for, listing_for, run_on
 from levels_more.hardware.tpu import (

@@ -265,6 +265,8 @@ class TensorBoard(Callback):
         self.histogram_freq = check_int(0, "TensorBoard: histogram_freq", histogram_freq)
 
     def on_train_begin(self):
+        if not hasattr(self.model, "save"):
+            raise TypeError("TensorBoard draws models of levels_more.high_level; this is one of levels.high_level")
         self.writers = {}
 
     def writer(self, part):

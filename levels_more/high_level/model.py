@@ -122,13 +122,12 @@ class Model(high_level.Model, Layer):
         share = check_positive("fit: validation_split", share, zero=True) * (validation_data is None)
         first = check_int(0, "initial_epoch", initial_epoch)
         epochs = max(0, check_int(0, "epochs", epochs) - first)
-        given = self, x, y, sample_weight, class_weight
         if is_data(x):
             if share:
                 raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
-            data, held, ahead = batches_to_fit(*given, steps_per_epoch), None, None
+            data, held, ahead = batches_to_fit(self, x, y, sample_weight, class_weight, steps_per_epoch), None, None
         else:
-            rows, layout, held = rows_to_fit(*given, share, validation_batch_size)
+            rows, layout, held = rows_to_fit(self, x, y, sample_weight, class_weight, share, validation_batch_size)
             data, ahead = epochs_of(rows, layout, batch_size, steps_per_epoch, epochs, shuffle, seed, first)
         if validation_data is not None:
             steps = validation_steps, "validation_steps"

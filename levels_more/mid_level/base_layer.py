@@ -40,6 +40,15 @@ class ColumnTensors(list):
         raise ValueError(f"{layer.name} is no part of the model that got these columns; keep it in an attribute")
 
 
+def own_tensors(layer, features):
+    """Return the tensors of a `DenseFeatures`: its part of a model's columns, or those that it encodes from a dict."""
+    if isinstance(features, ColumnTensors):
+        return features.of(layer)
+    if isinstance(features, Operators):  # of a single column
+        return [features]
+    return features if isinstance(features, (list, tuple)) else layer.encode(features)
+
+
 def _several(x):
     """Return ([shapes], [Specs]) of a list or a dict of tensors or arrays; () for a single input."""
     parts = [*x.values()] if isinstance(x, dict) else x

@@ -132,6 +132,10 @@ class Dataset(mid_level.Dataset):
             raise ValueError(f"{self.stage} never ends; take(count) of it")
         return int(self.length)
 
+    def __copy__(self):
+        told = "a dataset cannot be copied: its stages are functions; build it again from the data"
+        raise TypeError(f"{told}; a model of levels.high_level copies it: take the model from levels_more.high_level")
+
     def __reduce__(self):
         raise TypeError("a dataset cannot be copied or pickled: its stages are functions; build it again from the data")
 

@@ -5,12 +5,12 @@ import reprlib
 
 import numpy as np
 
-from levels.low_level import Operators, constant, gather
+from levels.low_level import constant, gather
 from levels.mid_level import Reconstructible
 from levels.support.checks import check_int, lookup
 from levels_more.checks import called, number, several, without_mask, word
 from levels_more.low_level.ops import concat, one_hot
-from levels_more.mid_level.base_layer import ColumnTensors, Layer
+from levels_more.mid_level.base_layer import Layer, own_tensors
 from levels_more.mid_level.hashing import bucket_of
 
 
@@ -163,15 +163,6 @@ class IndicatorColumn(FeatureColumn):
 
     def call(self, layer, ids):
         return one_hot(ids + 1, self.width + 1, layer.dtype)[:, 1:]  # the column of -1 is cut off
-
-
-def own_tensors(layer, features):
-    """Return the tensors of a `DenseFeatures`: its part of a model's columns, or those that it encodes from a dict."""
-    if isinstance(features, ColumnTensors):
-        return features.of(layer)
-    if isinstance(features, Operators):  # of a single column
-        return [features]
-    return features if isinstance(features, (list, tuple)) else layer.encode(features)
 
 
 class DenseFeatures(Layer):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from levels_more import torch
 from levels_more.checks import expect
-from levels_more.missing import room, small_room
+from levels_more.missing import module_api, small_room
 
 FOLDER = "lightning_logs"  # each Trainer keeps its checkpoints in it, in version_0, version_1, …
 
@@ -248,4 +248,4 @@ class Trainer:
 
 
 callbacks = small_room("pytorch_lightning.callbacks", EarlyStopping=EarlyStopping, ModelCheckpoint=ModelCheckpoint)
-__getattr__, __dir__ = room("pytorch_lightning", globals())
+__getattr__, __dir__ = module_api("pytorch_lightning", globals())

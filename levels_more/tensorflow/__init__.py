@@ -15,7 +15,7 @@ import numpy as np
 from levels.low_level import Tensor  # noqa: F401
 from levels_more import low_level as low
 from levels_more import mid_level
-from levels_more.missing import room, small_room
+from levels_more.missing import module_api, small_room
 from levels_more.tensorflow import keras, nested  # noqa: F401
 from levels_more.tensorflow.data_pipeline import TensorStream
 from levels_more.tensorflow.functions import DTYPES, FUNCTIONS, NN, constant, dtype_of, shown
@@ -80,4 +80,4 @@ strings = small_room(
 )
 for _name in ("linalg", "train", "summary", "config", "debugging", "dtypes", "errors", "feature_column"):
     globals()[_name] = small_room(f"tensorflow.{_name}")
-__getattr__, __dir__ = room("tensorflow", globals(), FUNCTIONS, DTYPES, NN)
+__getattr__, __dir__ = module_api("tensorflow", globals(), FUNCTIONS, DTYPES, NN)

@@ -1,7 +1,7 @@
 """`tf.keras`: levels 4 and 5 with Keras' names. Rules that differ are in keras_layers, keras_models and others."""
 
 from levels_more import high_level
-from levels_more.missing import room, small_room
+from levels_more.missing import module_api, small_room
 from levels_more.tensorflow import keras_layers, keras_losses, keras_models, keras_optimizers
 from levels_more.tensorflow.keras_layers import Input
 from levels_more.tensorflow.keras_models import Model, Sequential
@@ -25,4 +25,4 @@ models = small_room("tensorflow.keras.models", Model=Model, Sequential=Sequentia
 optimizers = small_room("tensorflow.keras.optimizers", keras_optimizers.OPTIMIZERS)
 for _name in ("activations", "constraints", "initializers", "regularizers", "ops", "utils"):  # errors say what to use
     globals()[_name] = small_room(f"tensorflow.keras.{_name}")
-__getattr__, __dir__ = room("tensorflow.keras", globals())
+__getattr__, __dir__ = module_api("tensorflow.keras", globals())

@@ -10,7 +10,6 @@ from levels_more.high_level.data_adapter import as_list, is_data
 from levels_more.high_level.serialization import CLASSES, FUNCTIONS
 from levels_more.high_level.training import spelled
 from levels_more.mid_level.optimizers import OPTIMIZERS
-from levels_more.saving import model as saving
 from levels_more.tensorflow import keras_optimizers
 from levels_more.tensorflow.keras_layers import LAYERS, Input, Layer
 from levels_more.tensorflow.keras_losses import LOSSES, METRICS, AccuracyByShape, MeanLoss, called, chosen
@@ -68,7 +67,9 @@ class Sequential(Model, high_level.Sequential):
 
 def load_model(filepath, custom_objects=None):
     """The model that `save` wrote. `custom_objects`: {name: class} of the user's classes."""
-    return saving.load_model(filepath, custom_objects or {})
+    from levels_more.saving.model import load_model as load  # it needs safetensors
+
+    return load(filepath, custom_objects or {})
 
 
 for table in (LAYERS, LOSSES, METRICS, keras_optimizers.OPTIMIZERS):

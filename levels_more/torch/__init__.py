@@ -9,7 +9,7 @@ import functools
 import math
 
 from levels_more.low_level.random import Generator, set_seed
-from levels_more.missing import room, small_room
+from levels_more.missing import module_api, small_room
 from levels_more.torch import storage
 from levels_more.torch.functions import (  # noqa: F401
     FUNCTIONS, KINDS, as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor,
@@ -41,7 +41,7 @@ def load(f, map_location=None, weights_only=True):
     return storage.load(f, tensor)
 
 
-__getattr__, __dir__ = room("torch", globals(), KINDS, FUNCTIONS)
+__getattr__, __dir__ = module_api("torch", globals(), KINDS, FUNCTIONS)
 
 
 from . import autograd, nn, optim, utils  # noqa: E402, F401

@@ -2,9 +2,9 @@
 
 import functools
 
-from levels_more.missing import room, small_room
+from levels_more.missing import module_api, small_room
 from levels_more.torch.recording import grad, grad_mode, set_grad_enabled  # noqa: F401
 
 no_grad, enable_grad = functools.partial(grad_mode, False), functools.partial(grad_mode, True)
 functional = small_room("torch.autograd.functional")
-__getattr__, __dir__ = room("torch.autograd", globals())
+__getattr__, __dir__ = module_api("torch.autograd", globals())

@@ -17,7 +17,7 @@ from levels_more.low_level.random import drawn, shuffled
 from levels_more.low_level.shape import product
 from levels_more.torch import op_arguments
 from levels_more.torch.op_arguments import NUMBERS, ORDER, both, floats, of_kinds, shared_at_ties, sizes_of, spelled
-from levels_more.torch.recorded import FUNCTIONS, Tensor, cut_out, device, dtype, recorded
+from levels_more.torch.recorded import FUNCTIONS, Tensor, device, dtype, recorded
 from levels_more.torch.recording import OperandError
 from levels_more.torch.storage import only_view
 
@@ -248,6 +248,13 @@ ASKED = {  # methods that are not wrapped in `recorded`
         x.detach(), y.detach(), rtol, atol, equal_nan
     ),
 }
+
+
+def cut_out(x, index):
+    """Return whether x[index] shares the memory of x: whether the index has no tensor, list or array in it."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return not any(isinstance(part, Tensor | list | np.ndarray) for part in parts)
+
 
 FUNCTIONS.update({name: recorded(name, spelled(f)) for name, f in PLAIN.items()}, **MAKERS, **ASKED)
 FUNCTIONS.update({name: recorded(name, spelled(f), lambda *_, **__: True) for name, f in VIEWS.items()})

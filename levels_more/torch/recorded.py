@@ -122,9 +122,8 @@ class Tensor(Viewing):
         if requires_grad and self.dtype.kind != "f":
             raise OperandError(f"requires_grad: the tensor is {self.dtype}; expected floats; only they have a gradient")
         if not (self.is_leaf or requires_grad):
-            raise RuntimeError(
-                "requires_grad: a result remembers what it was made from; detach() gives one that does not"
-            )
+            told = "a result remembers what it was made from; detach() gives one that does not"
+            raise RuntimeError(f"requires_grad: {told}")
         if self.is_leaf:
             self.node = Node("accumulate_grad", leaf=self) if requires_grad else None
         return self
@@ -161,12 +160,10 @@ class Tensor(Viewing):
         value = value if isinstance(value, Tensor) else self.of(low_level.as_tensor(value, self.held))
         node = value.node if recording() else None
         if recording() and (self.is_leaf and self.node or self.base is not None and (self.node or node)):
-            what = "a view of what is recorded"
-            cure = "assign to that part, as in y[0] = y[0] * 2"
+            told = "a view of what is recorded would change in place; assign to that part, as in y[0] = y[0] * 2"
             if self.root.is_leaf and self.root.node:
-                what = "a leaf that requires_grad"
-                cure = "write so inside `with torch.no_grad():`"
-            raise RuntimeError(f"{why}: {what} would change in place; {cure}")
+                told = "a leaf that requires_grad would change in place; write so inside `with torch.no_grad():`"
+            raise RuntimeError(f"{why}: {told}")
         widens = value.dtype.kind == "f" != self.dtype.kind and why != "copy_"
         if widens or np.broadcast_shapes(self.shape, value.shape) != tuple(self.shape):
             raise RuntimeError(f"{why}: {value.dtype} {tuple(value.shape)} for {self.dtype} {tuple(self.shape)}")
@@ -251,9 +248,8 @@ class Tensor(Viewing):
     def item(self):
         """Return the one number as a Python number. Raises ShapeError unless there is exactly one."""
         if self.shape.numel() != 1:
-            raise ShapeError(
-                f"a tensor of shape {tuple(self.shape)} is not one number; take one of it, or any() or all()"
-            )
+            cure = "take one of it, or any() or all()"
+            raise ShapeError(f"a tensor of shape {tuple(self.shape)} is not one number; {cure}")
         return self.held.numpy().item()
 
     def tolist(self):
@@ -299,13 +295,6 @@ class Tensor(Viewing):
 def recorded(name, function, view=None):
     """Return a version of a function of `levels` for recorded tensors: see `record_function`."""
     made = record_function(name, function, Tensor, view)
-    # where pickle looks for it
-    made.__module__ = "levels_more.torch.nn.functional"
+    made.__module__ = "levels_more.torch.nn.functional"  # where pickle looks for it
     made.__qualname__ = name
     return made
-
-
-def cut_out(x, index):
-    """Return whether x[index] shares the memory of x: whether the index has no tensor, list or array in it."""
-    parts = index if isinstance(index, tuple) else (index,)
-    return not any(isinstance(part, Tensor | list | np.ndarray) for part in parts)

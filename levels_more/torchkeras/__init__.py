@@ -11,7 +11,7 @@ import numpy as np
 
 from levels_more import needed, torch
 from levels_more.checks import expect
-from levels_more.missing import room, small_room
+from levels_more.missing import module_api, small_room
 from levels_more.pytorch_lightning import LightningModule
 
 __version__ = "4.0.0+levels"
@@ -282,4 +282,4 @@ class LightModel(LightningModule):
         return super().load_from_checkpoint(checkpoint_path, net=net, loss_fn=loss_fn, **more)
 
 
-__getattr__, __dir__ = room("torchkeras", globals())
+__getattr__, __dir__ = module_api("torchkeras", globals())

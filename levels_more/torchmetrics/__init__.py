@@ -4,7 +4,7 @@ Metrics of binary classification, for float labels, are in `levels_more.torchker
 """
 
 from levels_more import torch
-from levels_more.missing import room
+from levels_more.missing import module_api
 
 
 class MeanAbsoluteError(torch.nn.Module):
@@ -33,4 +33,4 @@ class MeanAbsoluteError(torch.nn.Module):
         self.total = self.counted = 0
 
 
-__getattr__, __dir__ = room("torchmetrics", globals())
+__getattr__, __dir__ = module_api("torchmetrics", globals())

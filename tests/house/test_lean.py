@@ -54,7 +54,8 @@ MISSING = {  # what a reader asks for, and the package that it needs
     "from levels_more.saving import load_model": "safetensors",
     "from levels_more.high_level import LinearRegressor": "s(cipy|klearn)",
     "from levels_more.saving.onnx import onnx_model": "onnx|safetensors",
-    "from levels_more.tensorflow.summaries import FileWriter; FileWriter('logs')": "tensorboardX|safetensors",
+    "import levels_more.tensorflow as tf; tf.keras.models.load_model('model')": "safetensors",
+    "from levels_more.high_level import TensorBoard; TensorBoard('logs').writer('train')": "tensorboardX",
     "from levels_more.torchkeras import _table; _table({})": "pandas",
     "import numpy as np; from levels_more.hardware import launch_kernel, pool; from levels_more.hardware.gpu.scheduler import simulate; "
     "from levels_more.hardware.gpu.memory import Dim3; simulate(lambda x: None, Dim3(1, 1, 1), Dim3(1, 1, 1), [np.zeros(1)])": "greenlet",
@@ -69,6 +70,11 @@ def test_what_needs_a_package_says_what_adds_it(absent):
     assert len(told) == len(MISSING), told
     for line, package in zip(told, MISSING.values(), strict=True):
         assert re.fullmatch(f"({package}) is not installed: `python3 -m course setup` adds it", line), line
+
+
+def test_apis_are_imported_with_no_package_more(absent):
+    code = "from levels_more import tensorflow as tf, torch, torchkeras; print(tf.constant(1.0).numpy(), torch.tensor(1.0))"
+    assert in_lean(absent, code) == "1.0 tensor(1.)\n"
 
 
 def test_a_notebook_stops_with_a_sentence_where_a_package_is_missing():

@@ -134,12 +134,28 @@ def test_an_input_stands_before_layers_of_either(layers):
     assert model.predict(X).shape == (40, 1)
 
 
-def test_what_a_callback_of_levels_more_needs_is_said():
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "use", [lambda model, data: model.fit(data, verbose=0), lambda model, data: model.evaluate(data)]
+)
+def test_a_wide_dataset_in_a_model_of_the_core_is_refused(use):
+    model = own_high.Sequential([own_mid.Dense(1)])
+    model.compile("sgd", "mse")
+    data = mid_level.Dataset.from_tensor_slices((X, Y)).batch(8)
+    with pytest.raises(TypeError, match="take the model from levels_more.high_level"):
+        use(model, data)
+    assert model.variables == [], "refused before anything has run"
+
+
+def test_what_a_callback_of_levels_more_needs_is_said(tmp_path):
     model = own_high.Sequential([own_mid.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(X, Y, epochs=3, verbose=0, callbacks=[high_level.EarlyStopping("loss", patience=1)])
     with pytest.raises(TypeError, match="ModelCheckpoint saves models of levels_more.high_level"):
         model.fit(X, Y, verbose=0, callbacks=[high_level.ModelCheckpoint("model", "loss")])
+    with pytest.raises(TypeError, match="TensorBoard draws models of levels_more.high_level"):
+        model.fit(X, Y, verbose=0, callbacks=[high_level.TensorBoard(tmp_path / "logs")])
+    assert not (tmp_path / "logs").exists()
 
 
 def test_a_name_that_moved_to_support_is_told_its_line():

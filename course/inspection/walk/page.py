@@ -28,7 +28,8 @@ class Walks:
 
 def part(walk, key, opened):
     """The walk of one task as a `<details>` element."""
-    loss = f"Loss of the batch <b>{short(walk.loss)}</b> <code>{walk.loss.hex()}</code>, the same bits on each stage that shows it"
+    loss = f"Loss of the batch <b>{short(walk.loss)}</b> <code>{walk.loss.hex()}</code>"
+    loss += ", the same bits on each stage that shows it"
     rungs = "".join(rung(walk, key, k) for k in range(len(walk.stages)))
     head = f"<summary {KEYS}>{html.escape(walk.task.title)}</summary><p class='loss'>{loss}</p>"
     name = f"The stages of {walk.task.title}, from fit down to the instruction"

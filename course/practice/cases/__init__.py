@@ -18,7 +18,7 @@ import types
 
 import numpy as np
 
-from course.practice.cases.plain_data import describe
+from course.practice.cases.plain_data import describe, flatten
 from course.practice.checks import brief, in_one_line
 
 TIME_LIMIT = 10  # seconds that one call may take
@@ -106,17 +106,6 @@ def filled(mine, key, seed):
             return rows, f"{mine.said} gives None: is there a `return` in every case?"
         return rows, f"what {mine.name} gives cannot be used ({type(error).__name__}: {error})"[:400]
     return rows, None
-
-
-def flatten(value, name=""):
-    """[(name, class, plain data)] of a result: one for each entry of a dict, and for each array or tensor in a list."""
-    if isinstance(value, dict):
-        return [part for key, each in value.items() for part in flatten(each, str(key))]
-    if isinstance(value, list | tuple) and any(hasattr(each, "numpy") or getattr(each, "ndim", 0) for each in value):
-        return [part for k, each in enumerate(value) for part in flatten(each, f"{name}[{k}]")]
-    if hasattr(value, "numpy"):
-        return [(name, type(value).__name__, np.array(value.numpy()))]
-    return [(name, "", value.copy() if isinstance(value, np.ndarray) else value)]
 
 
 class Solution:

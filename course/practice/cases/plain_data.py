@@ -37,6 +37,17 @@ def describe(value):
     return value.kind if isinstance(value, Other) else names.get(kind, kind)
 
 
+def flatten(value, name=""):
+    """[(name, class, plain data)] of a result: one for each entry of a dict, and for each array or tensor in a list."""
+    if isinstance(value, dict):
+        return [part for key, each in value.items() for part in flatten(each, str(key))]
+    if isinstance(value, list | tuple) and any(hasattr(each, "numpy") or getattr(each, "ndim", 0) for each in value):
+        return [part for k, each in enumerate(value) for part in flatten(each, f"{name}[{k}]")]
+    if hasattr(value, "numpy"):
+        return [(name, type(value).__name__, np.array(value.numpy()))]
+    return [(name, "", value.copy() if isinstance(value, np.ndarray) else value)]
+
+
 def pack(value):
     """A value as JSON: [kind, content]. The content of an array is its dtype, its shape and its bytes in base64."""
     if type(value) in PLAIN:

@@ -213,9 +213,8 @@ def main(argv: list[str], root: Path = ROOT) -> int:
         form = {"newline": "", "encoding": "utf-8-sig", "errors": "replace"}
         with open(options.csv or os.devnull, "x" if options.csv else "w", **form) as table:
             kept = protections(root, options.folder)
-            print(
-                f"Students' code is kept from {', '.join(kept) or 'nothing: use an account that holds nothing of value'}."
-            )
+            told = ", ".join(kept) or "nothing: use an account that holds nothing of value"
+            print(f"Students' code is kept from {told}.")
             if lacking := [each for each in PROTECTIONS if each not in kept]:
                 print(f"This system cannot keep it from {', '.join(lacking)}.")
             writer = csv.writer(table)

@@ -9,13 +9,12 @@ import threading
 import numpy as np
 
 from levels.hardware import Spec
-from levels.kernels import ELEMENTWISE, KERNELS
 from levels.low_level import BACK_ENDS, PASSES, Function, Graph, Node, NoProgram, Tensor
 from levels.support.storage import LockAll, pinned_address
 from levels_more.compiler import passes  # noqa: F401 (it adds PASSES)
 from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
 from levels_more.compiler.fused.gather import check_rows, row_limits
-from levels_more.compiler.fused.loops import address, address_of, loop_parts, units_of
+from levels_more.compiler.fused.loops import address, address_of, check_ours, loop_parts, units_of
 from levels_more.compiler.fused.program_list import Beyond, ProgramList
 from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program
 from levels_more.compiler.fused.threads import WORTH_SHARING, most_threads, shares, threads_for
@@ -64,17 +63,6 @@ def overwritten(graph, units):
         if last < here or last == here and units[here].loop is not None:
             places[node] = variable
     return places
-
-
-def check_ours(graph):
-    """Raise NoProgram for empty arrays, devices but the CPU, and a reader's kernel of an op that is not elementwise."""
-    for node in graph.nodes:
-        kind = node.spec.device.kind
-        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS.is_first(node.op, kind)
-        if kind != "cpu" or not ours:
-            raise NoProgram(f"{node!r} on {kind} is left to its kernel")
-        if 0 in node.spec.shape:
-            raise NoProgram(f"{node!r} is empty")
 
 
 def with_copies(graph):

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from itertools import groupby
 
 from levels.hardware import select
-from levels.kernels import ELEMENTWISE
-from levels.low_level import as_instructions
+from levels.kernels import ELEMENTWISE, KERNELS
+from levels.low_level import NoProgram, as_instructions
 from levels_more.compiler.fused.threads import shares
 from levels_more.compiler.typed_assembler import all_lanes, array_like, assembler, loaded, stored
 
@@ -26,6 +26,17 @@ def address_of(buffer):
     """The address of the numbers of a buffer, cached there: finding it takes as long as a whole small program."""
     buffer.address = address(buffer.data)
     return buffer.address
+
+
+def check_ours(graph):
+    """Raise NoProgram for empty arrays, devices but the CPU, and a reader's kernel of an op that is not elementwise."""
+    for node in graph.nodes:
+        kind = node.spec.device.kind
+        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS.is_first(node.op, kind)
+        if kind != "cpu" or not ours:
+            raise NoProgram(f"{node!r} on {kind} is left to its kernel")
+        if 0 in node.spec.shape:
+            raise NoProgram(f"{node!r} is empty")
 
 
 class Unit:

@@ -1,5 +1,8 @@
 """The errors of a simulated GPU, for mistakes with which a real one may crash, hang, or silently give wrong numbers."""
 
+import functools
+import linecache
+
 
 class GpuError(ValueError):
     """A mistake in a kernel or in its launch. A real GPU may crash, hang, or silently give wrong numbers."""
@@ -23,3 +26,15 @@ class BarrierError(GpuError):
 
 class Endless(GpuError):
     """A launch takes longer than LAUNCH_LIMITS allows."""
+
+
+@functools.cache
+def position(code, instruction):
+    """(line, column) of an instruction. (Its number is no stable key: it may change when Python optimises the code.)"""
+    line, _, column, _ = list(code.co_positions())[instruction // 2]
+    return line, column
+
+
+def source_line(code, line):
+    """A line of source as an error names it: its number, its function, its text."""
+    return f"line {line} of {code.co_name}: {linecache.getline(code.co_filename, line).strip()}"

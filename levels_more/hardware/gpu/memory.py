@@ -1,7 +1,6 @@
 """The memory of a simulated GPU: every access is checked, and a race is reported with both of its accesses."""
 
 import functools
-import linecache
 import operator
 import sys
 from types import SimpleNamespace
@@ -9,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from levels_more.hardware.gpu.errors import GpuError, OutOfBounds, Race
+from levels_more.hardware.gpu.errors import GpuError, OutOfBounds, Race, position, source_line
 
 try:
     from greenlet import getcurrent, greenlet
@@ -207,18 +206,6 @@ def note(view, address, index, verb):
             view.written.add(address)
         elif address not in view.written:  # raised at the end of the turn; until then it may prove to be a race
             cuda.run.unwritten.append((view, index, use))
-
-
-@functools.cache
-def position(code, instruction):
-    """(line, column) of an instruction. (Its number is no stable key: it may change when Python optimises the code.)"""
-    line, _, column, _ = list(code.co_positions())[instruction // 2]
-    return line, column
-
-
-def source_line(code, line):
-    """A line of source as an error names it: its number, its function, its text."""
-    return f"line {line} of {code.co_name}: {linecache.getline(code.co_filename, line).strip()}"
 
 
 def used(use):

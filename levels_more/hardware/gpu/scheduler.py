@@ -14,7 +14,7 @@ import numpy as np
 
 from levels_more import not_installed
 from levels_more.checks import expect
-from levels_more.hardware.gpu.errors import BarrierError, Endless, GpuError, Race, Uninitialised
+from levels_more.hardware.gpu.errors import BarrierError, Endless, GpuError, Race, Uninitialised, position, source_line
 from levels_more.hardware.gpu.memory import (
     UNUSED,
     WRITE,
@@ -27,8 +27,6 @@ from levels_more.hardware.gpu.memory import (
     getcurrent,
     greenlet,
     index_text,
-    position,
-    source_line,
     used,
     uses_of,
 )
@@ -192,7 +190,7 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
 
 def _last_line(error):
     """The line, in a kernel or a function that it calls, at which an error was raised; or where the thread waits."""
-    ours = {function.__code__.co_filename for function in (View.locate, SimulatedLaunch.block)}
+    ours = {function.__code__.co_filename for function in (View.locate, SimulatedLaunch.block, source_line)}
     steps = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     steps = [source_line(*step) for step in steps if step[0].co_filename not in ours]
     return f"in {steps[-1]}" if steps else _standing(cuda.thread)

@@ -1,6 +1,6 @@
 """`torch.nn`: the base class of modules, parameters, layers and losses."""
 
-from levels_more.missing import room, small_room
+from levels_more.missing import module_api, small_room
 from levels_more.torch.optimizers import clip_grad_norm_
 from levels_more.torch.recorded_layers import (  # noqa: F401
     BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, Dropout, L1Loss, Linear, MSELoss, ReLU, Sigmoid, Tanh,
@@ -11,4 +11,4 @@ from . import functional  # noqa: F401
 
 init, parameter = small_room("torch.nn.init"), small_room("torch.nn.parameter", Parameter=Parameter)
 utils = small_room("torch.nn.utils", clip_grad_norm_=clip_grad_norm_)
-__getattr__, __dir__ = room("torch.nn", globals())
+__getattr__, __dir__ = module_api("torch.nn", globals())

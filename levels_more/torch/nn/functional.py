@@ -1,6 +1,6 @@
 """`torch.nn.functional`: layers and losses as functions. A loss takes the prediction first, then the target."""
 
-from levels_more.missing import room
+from levels_more.missing import module_api
 from levels_more.torch.functions import FUNCTIONS
 from levels_more.torch.recorded_layers import (  # noqa: F401
     binary_cross_entropy,
@@ -12,4 +12,4 @@ from levels_more.torch.recorded_layers import (  # noqa: F401
     mse_loss,
 )
 
-__getattr__, __dir__ = room("torch.nn.functional", globals(), FUNCTIONS)
+__getattr__, __dir__ = module_api("torch.nn.functional", globals(), FUNCTIONS)

@@ -3,7 +3,7 @@
 from levels.support.checks import check_int as _check_int
 from levels_more.checks import as_python
 from levels_more.checks import expect as _expect
-from levels_more.missing import refusing, room
+from levels_more.missing import module_api, refusing
 from levels_more.torch.optimizers import SAVED
 
 
@@ -50,4 +50,4 @@ class StepLR(LambdaLR):
                 group["lr"] *= self.gamma
 
 
-__getattr__, __dir__ = room("torch.optim.lr_scheduler", globals())
+__getattr__, __dir__ = module_api("torch.optim.lr_scheduler", globals())

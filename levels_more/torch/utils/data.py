@@ -7,7 +7,7 @@ import numpy as np
 from levels_more.checks import expect
 from levels_more.checks import sizes as _sizes
 from levels_more.low_level.random import shuffled
-from levels_more.missing import room
+from levels_more.missing import module_api
 from levels_more.torch.functions import DOUBLE, FUNCTIONS, tensor
 from levels_more.torch.recorded import Tensor
 
@@ -140,4 +140,4 @@ class DataLoader:
                 yield self.collate_fn([self.dataset[int(row)] for row in rows])
 
 
-__getattr__, __dir__ = room("torch.utils.data", globals())
+__getattr__, __dir__ = module_api("torch.utils.data", globals())
