@@ -21,8 +21,7 @@ def numeric_array(values):
     if array.dtype.kind not in "biufc":
         told = "others have no kernels"
         if words := words_in(values):
-            cure = "number them with np.unique(y, return_inverse=True)[1], where they are classes"
-            told = f"these are words ({words}): {cure}"
+            told = f"these are words ({words}): number them with np.unique(y, return_inverse=True)[1]"
         raise TypeError(f"{values!r:.60}: expected an array of numbers; {told}")
     return array
 

@@ -91,8 +91,7 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     """
     import numba  # takes most of a second, so it is imported only when needed
 
-    compiled = functools.partial(compile_cpu, dtype=dtype, boundscheck=boundscheck)
-    made = specialised(function, dtype, SUBSTITUTIONS, compiled)
+    made = specialised(function, dtype, SUBSTITUTIONS, lambda called: compile_cpu(called, dtype, (), boundscheck))
     allowed = {*fastmath, "contract"} if dtype == np.float32 else {*fastmath}
     how = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__, dtype, boundscheck
     try:

@@ -19,14 +19,14 @@ def absent(front):
 
     def __getattr__(name):
         rooms = [room for room, names in ROOMS.items() if name in names.split()] or [front.partition(".")[2]]
-        told = f"{front} has no {name!r}: what the notebooks build is here, and there is more in levels_more.{rooms[0]}"
-        told += "" if name.startswith("_") else f": try `from levels_more.{rooms[0]} import {name}`"
+        more = f"levels_more.{rooms[0]}: try `from levels_more.{rooms[0]} import {name}`"
+        told = f"{front} has no {name!r}: what the notebooks build is here, and there is more in {more}"
         asking = sys._getframe(1)
         importing = dis.opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM"
         for file in FILES if not name.startswith("_") else ():
             if name == file or name in vars(importlib.import_module(f"levels.support.{file}")):
-                place = "levels.support" if name == file else f"levels.support.{file}"
-                told = f"{name} is no name of {front}: write `from {place} import {name}`"
+                place = "" if name == file else f".{file}"
+                told = f"{name} is no name of {front}: write `from levels.support{place} import {name}`"
         error = ImportError if importing and not name.startswith("__") else AttributeError
         raise error(told, name=name)
 

@@ -26,10 +26,8 @@ def array_ufunc(tensor, ufunc, method, *inputs, **options):
     name = REFLECTED.get(ufunc.__name__)
     if name and method == "__call__" and not options and inputs[1] is tensor and hasattr(tensor, name):
         return getattr(tensor, name)(inputs[0])
-    raise TypeError(
-        f"np.{ufunc.__name__} takes arrays and got a {type(tensor).__name__}: write it with the tensor's operators "
-        f"(`x * x`) and the functions of levels.low_level (`log(x)`), or take the numbers, x.numpy()"
-    )
+    told = f"np.{ufunc.__name__} takes arrays and got a {type(tensor).__name__}: write it with the tensor's operators"
+    raise TypeError(f"{told} (`x * x`) and functions of levels.low_level (`log(x)`), or take the numbers, x.numpy()")
 
 
 def of_several_ops(sign):
