@@ -117,10 +117,9 @@ def check_inputs(x, dtype, features):
 
 
 def check_task(x, y, weights, batches, learning_rate, units):
-    """Raise TypeError, ValueError or IndexError unless the arguments of a task fit each other and its network.
+    """Raise TypeError, ValueError or IndexError unless a task's arguments fit. The net's layers have these `units`.
 
-    The network has a layer for each number in `units`. x[rows, features], y[rows, 1] and the weights w[inputs, units],
-    b[1, units] of each layer have the same float dtype. batches[steps, batch] holds row numbers.
+    x[rows, features], y[rows, 1], w[inputs, units] and b[1, units] have one float dtype; batches[steps, batch] are rows.
     """
     if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
         raise TypeError(f"x is {_described(x)}; expected a NumPy array [rows, features] of float32 or float64")

@@ -1,8 +1,8 @@
 """More kernels: layout ops, reductions, random numbers, fast matrix products, and kernels for a GPU and a TPU."""
 
 from levels.kernels import (
-    ELEMENTWISE, KERNELS, KERNEL_TRIALS, BACKENDS, PLANNERS, PLANS, PLAN_FINISHERS, QUICKER, REDUCTIONS, UPDATES, Backend,
-    Plan, counted, dnn_backward, dnn_classifier, dnn_forward, element_loop, gather, kernel, kernel_of, launch,
+    BACKENDS, Backend, ELEMENTWISE, KERNELS, KERNEL_TRIALS, PLANNERS, PLANS, PLAN_FINISHERS, Plan, QUICKER, REDUCTIONS,
+    UPDATES, counted, dnn_backward, dnn_classifier, dnn_forward, element_loop, gather, kernel, kernel_of, launch,
     linear_forward, linear_regression, loop_source, lowered, make, matmul_ikj, nest, places_of, plan, plan_reshape,
     planned, reduce_columns, reduce_rows, reduced, relu_grad, same_dtype, scalar, tasks, use,
 )

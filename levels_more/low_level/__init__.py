@@ -1,11 +1,11 @@
 """More functions of tensors and their gradients, all operators, and the compiler."""
 
 from levels.low_level import (
-    BACK_ENDS, DOOR, DTYPES, Eager, LOWERINGS, Function, GUARDS, GradientTape, Graph, NoProgram, Node, OPERATORS, Operators,
-    PASSES, EAGER, Replay, RowProgram, Interpreter, Symbol, Tensor, Trace, VJPS, Variable, WALKS, apply, as_instructions,
-    as_tensor, check_fits, clip, constant, dce, dnn, dnn_classifier, eager, exp, function, gather, hand_on,
-    linear_regression, log, reachable, needed_by, quickest_walk, reduce_mean, reduce_sum, relu, row_parts, binary_op,
-    sigmoid, sqrt, tasks, trace, unbroadcast, backward_pass,
+    BACK_ENDS, DOOR, DTYPES, EAGER, Eager, Function, GUARDS, GradientTape, Graph, Interpreter, LOWERINGS, NoProgram,
+    Node, OPERATORS, Operators, PASSES, Replay, RowProgram, Symbol, Tensor, Trace, VJPS, Variable, WALKS, apply,
+    as_instructions, as_tensor, backward_pass, binary_op, check_fits, clip, constant, dce, dnn, dnn_classifier, eager,
+    exp, function, gather, hand_on, linear_regression, log, needed_by, quickest_walk, reachable, reduce_mean,
+    reduce_sum, relu, row_parts, sigmoid, sqrt, tasks, trace, unbroadcast,
 )
 from levels_more import compiler, moved as _moved  # (the first adds passes and back ends)
 from levels_more.compiler.passes import constant_fold, cse

@@ -1,8 +1,8 @@
 """More parts: layers, losses, metrics, optimizers, data."""
 
 from levels.mid_level import (
-    Reconstructible, RANDOM, affine, cross_entropy, descend, dnn_classifier, glorot_uniform, linear_regression, squared_error,
-    tasks,
+    RANDOM, Reconstructible, affine, cross_entropy, descend, dnn_classifier, glorot_uniform, linear_regression,
+    squared_error, tasks,
 )
 from levels_more import moved as _moved
 from levels_more.mid_level import layers, losses, metrics, optimizers
