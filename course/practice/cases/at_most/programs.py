@@ -16,7 +16,7 @@ ACCESS = re.compile(r"(?:%\S+ = load|store) (<\d+ x \w+>|\w+)(?: [^,]+)?, ptr (%
 def guarded(mine):
     """Inside this context, the built level writes its programs anew. One that touches other memory raises Wrong.
 
-    A program may touch the addresses that `_address_of` gave, each as one number of its array, and the slots of its sums.
+    A program may touch the addresses that `_address_of` gave, each as one number of its array, and its sums' slots.
     Lanes are loaded and stored by the assembler's own functions only, which must get what `_address_of` gave. The
     context gives `levels.hardware`. Use `mine.placed` inside it, not around it.
     """
