@@ -89,7 +89,7 @@ class CategoricalColumn(Reconstructible):
 
 
 def recipe(function):
-    """Decorate a function that makes columns: each keeps its call as `recreate`, as Reconstructible does, for saving."""
+    """Decorate a function that makes columns: each keeps its call as `recreate`, as a Reconstructible does."""
 
     def plain(x):
         return x.tolist() if hasattr(x, "tolist") else x  # a saved model holds lists, not arrays
