@@ -57,7 +57,6 @@ class Callback:
     """Methods that `fit` calls. Set self.model.stop_training = True to end it. logs: {"loss": …}"""
 
     model = None
-    on_train_batch_end = None  # a method (self, step, logs): only the package levels_more calls it
 
     def on_train_begin(self): ...
     def on_epoch_begin(self, epoch): ...

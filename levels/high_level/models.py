@@ -119,8 +119,9 @@ class Model(Trainable):
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays or a Dataset of batches. Return a History. Raises NotImplementedError for batch callbacks."""
-        if any(callback.on_train_batch_end for callback in callbacks or ()):
-            raise NotImplementedError("on_train_batch_end is called only by the models of levels_more.high_level")
+        batch_events = "on_train_batch_begin", "on_train_batch_end"
+        if any(getattr(callback, event, None) for callback in callbacks or () for event in batch_events):
+            raise NotImplementedError(f"{' and '.join(batch_events)} are for the models of levels_more.high_level")
         self.check_parts()
         data = batches_of(self, x, y, batch_size, check_bool("fit: shuffle", shuffle))
         return run_training(self, data, check_int(0, "epochs", epochs), callbacks or (), verbose)

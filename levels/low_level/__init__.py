@@ -6,7 +6,7 @@
 
 from levels.support.fronts import absent
 
-from .autodiff import VJPS, WALKS, GradientTape, hand_on, reachable, quickest_walk, unbroadcast, backward_pass
+from .autodiff import VJPS, WALKS, GradientTape, backward_pass, hand_on, quickest_walk, reachable, unbroadcast
 from .functions import BACK_ENDS, GUARDS, PASSES, Eager, Function, eager, function
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .module import Module
@@ -15,14 +15,16 @@ from .ops import clip, exp, gather, log, reduce_mean, reduce_sum, sqrt
 from .replay import Replay
 from .row_program import LOWERINGS, NoProgram, RowProgram, as_instructions, check_fits, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
-from .tensors import DOOR, DTYPES, OPERATORS, EAGER, Operators, Interpreter, Tensor, Variable, apply, as_tensor, constant, binary_op
+from .tensors import (
+    DOOR, DTYPES, EAGER, OPERATORS, Interpreter, Operators, Tensor, Variable, apply, as_tensor, binary_op, constant
+)
 
 __all__ = [
-    "BACK_ENDS", "DOOR", "DTYPES", "Eager", "LOWERINGS", "Function", "GUARDS", "GradientTape", "Graph", "Module",
-    "NoProgram", "Node", "OPERATORS", "Operators", "PASSES", "EAGER", "Replay", "RowProgram", "Interpreter", "Symbol", "Tensor",
-    "Trace", "VJPS", "Variable", "WALKS", "apply", "as_instructions", "as_tensor", "check_fits", "clip", "constant",
-    "dce", "dnn", "dnn_classifier", "eager", "exp", "function", "gather", "hand_on", "linear_regression", "log",
-    "reachable", "needed_by", "quickest_walk", "reduce_mean", "reduce_sum", "relu", "row_parts", "binary_op", "sigmoid",
-    "sqrt", "trace", "unbroadcast", "backward_pass"
+    "BACK_ENDS", "DOOR", "DTYPES", "EAGER", "Eager", "Function", "GUARDS", "GradientTape", "Graph", "Interpreter",
+    "LOWERINGS", "Module", "NoProgram", "Node", "OPERATORS", "Operators", "PASSES", "Replay", "RowProgram", "Symbol",
+    "Tensor", "Trace", "VJPS", "Variable", "WALKS", "apply", "as_instructions", "as_tensor", "backward_pass",
+    "binary_op", "check_fits", "clip", "constant", "dce", "dnn", "dnn_classifier", "eager", "exp", "function",
+    "gather", "hand_on", "linear_regression", "log", "needed_by", "quickest_walk", "reachable", "reduce_mean",
+    "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "trace", "unbroadcast"
 ]
 __getattr__ = absent(__name__)  # says where there is more

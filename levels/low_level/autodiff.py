@@ -14,7 +14,7 @@ class _Tape(Interpreter):
 
     def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
-        self.persistent = check_bool("persistent", persistent)  # may be read any number of times
+        self.persistent = check_bool("persistent", persistent)  # may be read repeatedly
 
     def __enter__(self):
         if self.below:
@@ -134,7 +134,7 @@ WALKS = []  # walk(records, target, sources): the same gradients, sooner, or Non
 
 
 def quickest_walk(records, target, sources):
-    """Return the gradients from the first of WALKS that finds them, or from `backward_pass`. Raises what that raises."""
+    """Return the gradients from the first of WALKS that finds them, else from `backward_pass`, with its errors."""
     for walk in WALKS:
         found = walk(records, target, sources)
         if found is not None:

@@ -107,34 +107,35 @@ def check_fits(graph):
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
 
 
+def _place(part, index, row):
+    """Return the indices of a number in its array. `row` is the first if the array has rows."""
+    return (row, *index[1:]) if part == "row" else index or (0,)
+
+
 def _write(graph, parts, batch, load, total_of):
     """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
-    known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
+    values = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
     a = Assembler("steps", next(iter(owned.values())).spec.dtype)
     batches = a.array("batches", "steps", batch, rows_of="rows")
     outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
-
-    def place(x, index, row):
-        return (row, *index[1:]) if parts[x] == "row" else index or (0,)
-
-    sizes = [place(x, shape[x] or (1,), "rows") for x in owned.values()]
+    sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in owned.values()]
     arrays = {of: a.array(f"array{k}", *sizes[k]) for k, of in enumerate(owned)}
 
     def compute(part, row=None):
         for x in graph.nodes:
             if parts[x] == part and x.inputs:
-                known[x] = _lowering_of(x.op)(x, shape[x], *[known[y] for y in x.inputs])
-            elif parts[x] == part and x not in known:
-                numbers = [a.load(arrays[x.attrs["of"]], *place(x, index, row)) for index in np.ndindex(shape[x])]
-                known[x] = np.array(numbers, object).reshape(shape[x])
+                values[x] = _lowering_of(x.op)(x, shape[x], *[values[y] for y in x.inputs])
+            elif parts[x] == part and x not in values:
+                numbers = [a.load(arrays[x.attrs["of"]], *_place(part, index, row)) for index in np.ndindex(shape[x])]
+                values[x] = np.array(numbers, object).reshape(shape[x])
 
     def keep(nodes, places, *step, row=None):
         for x, array in zip(nodes, places):
             if (parts[x] == "row") == (row is not None):
-                for index, value in np.ndenumerate(known[x]):
-                    a.store(value, array, *step, *place(x, index, row))
+                for index, value in np.ndenumerate(values[x]):
+                    a.store(value, array, *step, *_place(parts[x], index, row))
 
     with a.loop("steps") as step:
         compute("before")
@@ -142,11 +143,11 @@ def _write(graph, parts, batch, load, total_of):
         with a.loop(batch, a.lanes) as r:
             compute("row", load(a, batches, step, r))
             for x, total in totals.items():
-                for term in _lowering_of(f"sum {x.op}")(x, shape[x], *map(known.get, x.inputs)):
+                for term in _lowering_of(f"sum {x.op}")(x, shape[x], *map(values.get, x.inputs)):
                     _each(operator.iadd, total, term)
             keep(graph.outputs, outs, step, row=r)
         for x, sums in totals.items():
-            known[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda node, one: one), x), total_of(a, sums))
+            values[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda x, one: one), x), total_of(a, sums))
         compute("after")
         keep(graph.outputs, outs, step)
         keep(graph.updates.values(), map(arrays.get, graph.updates))

@@ -13,8 +13,8 @@ from .optimizers import OPTIMIZERS, SGD, Adam, Optimizer, descend
 from .tasks import dnn_classifier, linear_regression
 
 __all__ = [
-    "ACTIVATIONS", "Adam", "BinaryCrossentropy", "Dataset", "Dense", "INITIALIZERS", "LOSSES", "Layer", "Loss", "Reconstructible",
-    "MeanSquaredError", "OPTIMIZERS", "Optimizer", "RANDOM", "SGD", "affine", "cross_entropy", "descend",
-    "dnn_classifier", "glorot_uniform", "linear_regression", "squared_error"
+    "ACTIVATIONS", "Adam", "BinaryCrossentropy", "Dataset", "Dense", "INITIALIZERS", "LOSSES", "Layer", "Loss",
+    "MeanSquaredError", "OPTIMIZERS", "Optimizer", "RANDOM", "Reconstructible", "SGD", "affine", "cross_entropy",
+    "descend", "dnn_classifier", "glorot_uniform", "linear_regression", "squared_error"
 ]
 __getattr__ = absent(__name__)  # says where there is more

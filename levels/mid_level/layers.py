@@ -42,8 +42,8 @@ class Reconstructible:
         return part
 
     def __repr__(self):
-        given = [*map(repr, self.recreate.args), *(f"{name}={value!r}" for name, value in self.recreate.keywords.items())]
-        return f"{type(self).__name__}({', '.join(given)})"
+        options = [f"{name}={value!r}" for name, value in self.recreate.keywords.items()]
+        return f"{type(self).__name__}({', '.join([*map(repr, self.recreate.args), *options])})"
 
 
 # What all layers share: a name, a dtype, a build on the first call, `trainable`. You may skip how it is written.
@@ -84,7 +84,7 @@ class _Part(Reconstructible, Module):
     def check_model(self, model):
         """Raise TypeError if this layer would not work in that model. All layers of this level work in any model."""
 
-    trainable = property(lambda self: self.trainable_flag, doc="Whether its variables, and those inside it, may change.")
+    trainable = property(lambda self: self.trainable_flag, doc="Whether its variables may change.")
 
     @trainable.setter
     def trainable(self, value):
@@ -124,8 +124,16 @@ class Layer(_Part):
 class Dense(Layer):
     """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units])"""
 
-    def __init__(self, units, activation=None, *, kernel_initializer="glorot_uniform",
-                 bias_initializer="zeros", name=None, dtype=None):  # fmt: skip
+    def __init__(
+        self,
+        units,
+        activation=None,
+        *,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        name=None,
+        dtype=None,
+    ):
         super().__init__(name, dtype)
         self.units = check_int(1, "Dense: units", units)
         self.activation = lookup("activation", ACTIVATIONS, "linear" if activation is None else activation)

@@ -23,7 +23,8 @@ class _Rated(Reconstructible, Module):
     excluded = True  # a model that keeps an optimizer does not list the optimizer's variables
 
     def __init__(self, learning_rate=0.01):
-        self.trained_variables = self.rate = None  # trained_variables: a dict whose keys are the variables it was built for
+        self.rate = None
+        self.trained_variables = None  # or a dict, whose keys are the variables that it was built for
         self.learning_rate = learning_rate
 
     learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate)
