@@ -258,7 +258,10 @@ def graph_of(model):
 
 
 class TensorBoard(Callback):
-    """Writes curves to log_dir/train and log_dir/validation; the graph; the weights every `histogram_freq` epochs."""
+    """Writes curves to log_dir/train and log_dir/validation; the graph; the weights every `histogram_freq` epochs.
+
+    Raises TypeError for a model of the core.
+    """
 
     def __init__(self, log_dir="logs", histogram_freq=0):
         self.log_dir = Path(file_name("TensorBoard: log_dir", log_dir))

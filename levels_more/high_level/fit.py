@@ -10,7 +10,7 @@ import numpy as np
 
 from levels.high_level import Callback, loops
 from levels.low_level import DOOR, EAGER, function
-from levels.support.checks import check_bool, check_int
+from levels.support.checks import check_bool, check_int, check_positive
 from levels_more.checks import as_python, takes
 from levels_more.high_level.data_adapter import (
     BatchLayout,
@@ -167,6 +167,12 @@ def verbosity(verbose):
 def batches_to_fit(model, x, y, sample_weight, class_weight, steps):
     """A Dataset or a generator as a Dataset of batches for this model, `steps` of them in an epoch."""
     return batches_for(model, as_data(x, steps, "steps_per_epoch"), y, sample_weight, class_weight)
+
+
+def validation_share(validation_split, validation_data):
+    """Return the share of rows that is kept for validation: 0.0 beside `validation_data`. Raises like `positive`."""
+    share = float(str(validation_split)) if isinstance(validation_split, np.floating) else validation_split
+    return check_positive("fit: validation_split", share, zero=True) * (validation_data is None)
 
 
 def rows_to_fit(model, x, y, sample_weight, class_weight, share, batch_size):

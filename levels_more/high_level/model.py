@@ -7,10 +7,18 @@ import numpy as np
 from levels import high_level
 from levels.low_level import Operators, function
 from levels.mid_level import Layer as CoreLayer
-from levels.support.checks import check_bool, check_int, check_positive
+from levels.support.checks import check_bool, check_int
 from levels_more.checks import expect, several
 from levels_more.high_level.data_adapter import answers, as_list, column_tensors, given_batches, is_data, unwrap_single
-from levels_more.high_level.fit import batches_to_fit, epochs_of, input_batches, rows_to_fit, run_training, verbosity
+from levels_more.high_level.fit import (
+    batches_to_fit,
+    epochs_of,
+    input_batches,
+    rows_to_fit,
+    run_training,
+    validation_share,
+    verbosity,
+)
 from levels_more.high_level.functional import Placeholder, dry_run, in_order
 from levels_more.high_level.training import Training
 from levels_more.low_level.module import FORMER
@@ -118,16 +126,16 @@ class Model(high_level.Model, Layer):
         `sample_weight` or `class_weight` {class: weight} multiplies the loss of a row. Raises TypeError, ValueError.
         """
         verbose, shuffle = verbosity(verbose), check_bool("fit: shuffle", shuffle)
-        share = float(str(validation_split)) if isinstance(validation_split, np.floating) else validation_split
-        share = check_positive("fit: validation_split", share, zero=True) * (validation_data is None)
+        share = validation_share(validation_split, validation_data)
         first = check_int(0, "initial_epoch", initial_epoch)
         epochs = max(0, check_int(0, "epochs", epochs) - first)
+        given = self, x, y, sample_weight, class_weight
         if is_data(x):
             if share:
                 raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
-            data, held, ahead = batches_to_fit(self, x, y, sample_weight, class_weight, steps_per_epoch), None, None
+            data, held, ahead = batches_to_fit(*given, steps_per_epoch), None, None
         else:
-            rows, layout, held = rows_to_fit(self, x, y, sample_weight, class_weight, share, validation_batch_size)
+            rows, layout, held = rows_to_fit(*given, share, validation_batch_size)
             data, ahead = epochs_of(rows, layout, batch_size, steps_per_epoch, epochs, shuffle, seed, first)
         if validation_data is not None:
             steps = validation_steps, "validation_steps"

@@ -726,7 +726,7 @@ SUBSTITUTIONS[scaled] = lambda dtype: _in_halves
 SUBSTITUTIONS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
 # %% [markdown]
-# ## An op in one line (8 min)
+# ## An op in one line (9 min)
 #
 # `scalar("add")` makes an op of a scalar function and puts it into the table. Its loop is written and compiled later,
 # by the first launch on arrays of new shapes. Here are eight ops. `takes="fi"` means floats and integers. `broadcast_divide`
