@@ -171,7 +171,7 @@ hypotenuse(p=cpu.put(np.array([3, 5, 8], "f4")), q=cpu.put(np.array([4, 12, 15],
 answer.numpy()
 
 # %% [markdown]
-# ## The same program on other machines (15 min)
+# ## The same program on other machines (16 min)
 #
 # The text that the `Assembler` writes belongs to no processor yet. LLVM translates it, and LLVM can translate it for
 # other machines, too. **WebAssembly** is the language of a machine that is part of every browser. **ARM64**, which LLVM

@@ -97,7 +97,7 @@ print(dropout(ones, training=True).numpy(), dropout(ones, training=True).numpy()
 # In training some numbers become 0 and the others are doubled, so that the mean stays about 1. The second call drops
 # other numbers. Outside of training nothing changes.
 #
-# ## A layer that standardises (5 min)
+# ## A layer that standardises (6 min)
 #
 # **Batch normalization** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) standardises its inputs inside
 # the net. In training it uses the mean and the variance of the batch. It also keeps a moving average of both, for use

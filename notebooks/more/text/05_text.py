@@ -414,7 +414,7 @@ write(shares_of(writer, sharper=2.0))
 #
 # **A good place to stop.** A transformer learns on your ops; next come your kernel, your formula and PyTorch.
 #
-# ## On your own kernel (2 min)
+# ## On your own kernel (3 min)
 #
 # In notebook 02 the product is three loops, `matmul_ikj`. If you filled that blank, they are yours. `my_matmul` calls
 # them, and `use` puts it in the place of the course's quicker kernel. All levels above run on it, and `fit` trains the
