@@ -127,10 +127,18 @@ class ModelCheckpoint(Monitor):
             print(f"epoch {epoch + 1}: saved {path}, {self.monitor} {logs.get(self.monitor, math.nan):.6g}")
 
 
+def rate_of(callback):
+    """The learning rate of the callback's model. Raises TypeError for a schedule, which no callback can change."""
+    rate = callback.model.training.optimizer.learning_rate
+    name = f"{type(callback).__name__}: the learning rate"
+    expect(not callable(rate), name, rate, "a number; a schedule already sets the rate of each step")
+    return float(rate)
+
+
 class ReduceLROnPlateau(Monitor):
     """Multiplies the learning rate by `factor`, down to `min_lr`, after `patience` epochs without a better `monitor`.
 
-    `verbose=1` prints the new rate.
+    `verbose=1` prints the new rate. Raises TypeError, before the training, if the optimizer has a schedule.
     """
 
     def __init__(
@@ -142,10 +150,14 @@ class ReduceLROnPlateau(Monitor):
         self.patience = check_int(0, "ReduceLROnPlateau: patience", patience)
         self.min_lr = check_positive("ReduceLROnPlateau: min_lr", min_lr, zero=True)
 
+    def on_train_begin(self):
+        super().on_train_begin()
+        rate_of(self)
+
     def on_epoch_end(self, epoch, logs):
         optimizer = self.model.training.optimizer
         better = self.better(logs)
-        rate = logs["learning_rate"] = float(optimizer.learning_rate)
+        rate = logs["learning_rate"] = rate_of(self)
         if not better and self.wait >= self.patience and rate > self.min_lr:
             optimizer.learning_rate = max(rate * self.factor, self.min_lr)
             self.wait = 0
@@ -156,22 +168,25 @@ class ReduceLROnPlateau(Monitor):
 class LearningRateScheduler(Callback):
     """Sets the learning rate of each epoch to schedule(epoch, last rate), or schedule(epoch). Epochs count from 0.
 
-    `verbose=1` prints it.
+    `verbose=1` prints it. Raises TypeError, before the training, if the optimizer has a schedule.
     """
 
     def __init__(self, schedule, verbose=0):
         self.schedule = called("LearningRateScheduler", schedule, "a function of the epoch and the last rate")
         self.verbose = is_verbose("LearningRateScheduler: verbose", verbose)
 
+    def on_train_begin(self):
+        rate_of(self)
+
     def on_epoch_begin(self, epoch):
         optimizer = self.model.training.optimizer
-        given = epoch, float(optimizer.learning_rate)
+        given = epoch, rate_of(self)
         optimizer.learning_rate = self.schedule(*given if takes(self.schedule, 2) else given[:1])
         if self.verbose:
             print(f"epoch {epoch + 1}: the learning rate is {float(optimizer.learning_rate):.6g}")
 
     def on_epoch_end(self, epoch, logs):
-        logs["learning_rate"] = float(self.model.training.optimizer.learning_rate)
+        logs["learning_rate"] = rate_of(self)
 
 
 class TerminateOnNaN(Callback):

@@ -288,6 +288,18 @@ def test_wrong_arguments_are_refused(call, message):
         call()
 
 
+@pytest.mark.parametrize(
+    "callback", [ReduceLROnPlateau("loss"), LearningRateScheduler(lambda epoch: 0.1)], ids=lambda x: type(x).__name__
+)
+def test_a_schedule_beside_a_callback_that_sets_the_rate_is_refused_before_the_training(callback):
+    net = model(ExponentialDecay(0.1, 3, 0.5))
+    before = net.get_weights()
+    told = f"{type(callback).__name__}: the learning rate is Exp.*; expected a number; a schedule already sets the rate"
+    with pytest.raises(TypeError, match=told):
+        net.fit(X, Y, epochs=2, verbose=0, callbacks=[callback])
+    assert all((old == new).all() for old, new in zip(before, net.get_weights(), strict=True))
+
+
 def test_a_loss_that_is_no_number():
     ended = fit(TerminateOnNaN(), rate=1.0, epochs=500)
     history = ended.history.history["loss"]
