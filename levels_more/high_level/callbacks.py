@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from pathlib import Path
 
 from levels.high_level import Callback
@@ -12,14 +13,20 @@ from levels_more.checks import called, expect, file_name, takes, word
 from levels_more.high_level.data_adapter import unwrap_single
 
 # words in the name of a number that should rise, or fall
-RISING = "acc", "auc", "precision", "recall", "r2"
-FALLING = "loss", "error", "entropy", "mse", "mae"
+RISING = {"acc", "accuracy", "auc", "precision", "recall", "r2"}
+FALLING = {"loss", "error", "entropy", "crossentropy", "mse", "rmse", "mae"}
 
 
 def is_verbose(name, value):
     """Whether to print: `value` is a bool, or Keras' 0, 1 or 2. Raises TypeError for anything but a bool or an int."""
     found = real(value)
     return check_bool(name, bool(found) if type(found) is int else value)
+
+
+def names_beside(name, logs):
+    """What an error says about a name that is not in the logs: the names that are, and how to get one of validation."""
+    missing = name.startswith("val_") and "val_loss" not in logs
+    return f"this training has {', '.join(logs)}" + "; give fit validation_data or validation_split" * missing
 
 
 class Monitor(Callback):
@@ -36,7 +43,7 @@ class Monitor(Callback):
         # as in Keras, the sign of min_delta is ignored
         size = min_delta if real(min_delta) is None else abs(real(min_delta))
         self.monitor, self.min_delta = monitor, check_positive(f"{type(self).__name__}: min_delta", size, zero=True)
-        rising, falling = (any(word in monitor for word in words) for words in (RISING, FALLING))
+        rising, falling = (not words.isdisjoint(re.split(r"\W|_", monitor)) for words in (RISING, FALLING))
         self.rising = mode == "max" or mode == "auto" and rising
         self.told = mode != "auto" or rising != falling
 
@@ -47,9 +54,7 @@ class Monitor(Callback):
     def better(self, logs):
         """Whether this epoch's number is better than the best by more than `min_delta`. If so, it becomes the best."""
         if self.monitor not in logs:
-            cure = "; give fit validation_data or validation_split" * self.monitor.startswith("val_")
-            there = f"this training has {', '.join(logs)}{cure}"
-            raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}")
+            raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {names_beside(self.monitor, logs)}")
         if not self.told:
             cure = "give mode='max' or mode='min'"
             raise ValueError(f"{type(self).__name__}: is more of {self.monitor!r} better, or less? {cure}")
@@ -121,7 +126,12 @@ class ModelCheckpoint(Monitor):
     def on_epoch_end(self, epoch, logs):
         if self.save_best_only and not self.better(logs):
             return
-        path = str(self.filepath).format(epoch=epoch + 1, **logs)
+        names = {"epoch": epoch + 1, **logs}
+        try:
+            path = str(self.filepath).format(**names)
+        except KeyError as error:
+            name = error.args[0]
+            raise ValueError(f"ModelCheckpoint: filepath has {name!r}; {names_beside(name, names)}") from None
         (self.model.save_weights if self.save_weights_only else self.model.save)(path)
         if self.verbose:
             print(f"epoch {epoch + 1}: saved {path}, {self.monitor} {logs.get(self.monitor, math.nan):.6g}")
@@ -174,9 +184,6 @@ class LearningRateScheduler(Callback):
     def __init__(self, schedule, verbose=0):
         self.schedule = called("LearningRateScheduler", schedule, "a function of the epoch and the last rate")
         self.verbose = is_verbose("LearningRateScheduler: verbose", verbose)
-
-    def on_train_begin(self):
-        rate_of(self)
 
     def on_epoch_begin(self, epoch):
         optimizer = self.model.training.optimizer

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import inspect
 import math
 import operator
 
@@ -29,6 +30,10 @@ class Optimizer(optimizers.Optimizer, Module):
     """
 
     def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
+        known = inspect.signature(super().__init__).parameters.values()
+        if all(x.kind is not x.VAR_KEYWORD for x in known):
+            for option in options.keys() - {x.name for x in known}:
+                raise TypeError(f"{type(self).__name__} got an unexpected keyword argument {option!r}")
         super().__init__(*args, **options)
         self.name = name
         self.programs = None
