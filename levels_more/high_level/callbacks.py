@@ -106,7 +106,7 @@ class ModelCheckpoint(Monitor):
     """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
 
     `save_best_only` saves only after a better `monitor`; `save_weights_only` writes a file for `Model.load_weights`;
-    `verbose=1` prints what was saved. Raises TypeError for a model of the core, which cannot be saved.
+    `verbose=1` prints what was saved. Raises TypeError for a model of the core, ValueError for a name not in the logs.
     """
 
     def __init__(

@@ -27,6 +27,7 @@ class Optimizer(optimizers.Optimizer, Module):
     """An optimizer that clips gradients (Pascanu et al., 2013). It may have a name.
 
     `clipnorm` bounds the norm of each gradient, `global_clipnorm` that of all together, `clipvalue` each |number|.
+    Raises TypeError for an option that it does not have.
     """
 
     def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
