@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from pathlib import Path
 
 from levels.high_level import Callback
@@ -14,14 +15,20 @@ from levels_more.low_level.signatures import Arguments
 from levels_more.missing import refuse_arguments
 
 # words in the name of a number that should rise, or fall
-RISING = "acc", "auc", "precision", "recall", "r2"
-FALLING = "loss", "error", "entropy", "mse", "mae"
+RISING = {"acc", "accuracy", "auc", "precision", "recall", "r2"}
+FALLING = {"loss", "error", "entropy", "crossentropy", "mse", "rmse", "mae"}
 
 
 def is_verbose(name, value):
     """Whether to print: `value` is a bool, or Keras' 0, 1 or 2. Raises TypeError for anything but a bool or an int."""
     found = real(value)
     return check_bool(name, bool(found) if type(found) is int else value)
+
+
+def names_beside(name, logs):
+    """What an error says about a name that is not in the logs: the names that are, and how to get one of validation."""
+    missing = name.startswith("val_") and "val_loss" not in logs
+    return f"this training has {', '.join(logs)}" + "; give fit validation_data or validation_split" * missing
 
 
 class Monitor(Callback):
@@ -38,7 +45,7 @@ class Monitor(Callback):
         # as in Keras, the sign of min_delta is ignored
         size = min_delta if real(min_delta) is None else abs(real(min_delta))
         self.monitor, self.min_delta = monitor, check_positive(f"{type(self).__name__}: min_delta", size, zero=True)
-        rising, falling = (any(word in monitor for word in words) for words in (RISING, FALLING))
+        rising, falling = (not words.isdisjoint(re.split(r"\W|_", monitor)) for words in (RISING, FALLING))
         self.rising = mode == "max" or mode == "auto" and rising
         self.told = mode != "auto" or rising != falling
 
@@ -49,9 +56,7 @@ class Monitor(Callback):
     def better(self, logs):
         """Whether this epoch's number is better than the best by more than `min_delta`. If so, it becomes the best."""
         if self.monitor not in logs:
-            cure = "; give fit validation_data or validation_split" * self.monitor.startswith("val_")
-            there = f"this training has {', '.join(logs)}{cure}"
-            raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}")
+            raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {names_beside(self.monitor, logs)}")
         if not self.told:
             cure = "give mode='max' or mode='min'"
             raise ValueError(f"{type(self).__name__}: is more of {self.monitor!r} better, or less? {cure}")
@@ -114,7 +119,7 @@ class ModelCheckpoint(Monitor):
     """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
 
     `save_best_only` saves only after a better `monitor`; `save_weights_only` writes a file for `Model.load_weights`;
-    `verbose=1` prints what was saved. Raises TypeError for a model of the core, which cannot be saved.
+    `verbose=1` prints what was saved. Raises TypeError for a model of the core, ValueError for a name not in the logs.
     """
 
     def __init__(
@@ -134,16 +139,29 @@ class ModelCheckpoint(Monitor):
     def on_epoch_end(self, epoch, logs):
         if self.save_best_only and not self.better(logs):
             return
-        path = str(self.filepath).format(epoch=epoch + 1, **logs)
+        names = {"epoch": epoch + 1, **logs}
+        try:
+            path = str(self.filepath).format(**names)
+        except KeyError as error:
+            name = error.args[0]
+            raise ValueError(f"ModelCheckpoint: filepath has {name!r}; {names_beside(name, names)}") from None
         (self.model.save_weights if self.save_weights_only else self.model.save)(path)
         if self.verbose:
             print(f"epoch {epoch + 1}: saved {path}, {self.monitor} {logs.get(self.monitor, math.nan):.6g}")
 
 
+def rate_of(callback):
+    """The learning rate of the callback's model. Raises TypeError for a schedule, which no callback can change."""
+    rate = callback.model.training.optimizer.learning_rate
+    name = f"{type(callback).__name__}: the learning rate"
+    expect(not callable(rate), name, rate, "a number; a schedule already sets the rate of each step")
+    return float(rate)
+
+
 class ReduceLROnPlateau(Monitor):
     """Multiplies the learning rate by `factor`, down to `min_lr`, after `patience` epochs without a better `monitor`.
 
-    `verbose=1` prints the new rate.
+    `verbose=1` prints the new rate. Raises TypeError, before the training, if the optimizer has a schedule.
     """
 
     def __init__(
@@ -155,10 +173,14 @@ class ReduceLROnPlateau(Monitor):
         self.patience = check_int(0, "ReduceLROnPlateau: patience", patience)
         self.min_lr = check_positive("ReduceLROnPlateau: min_lr", min_lr, zero=True)
 
+    def on_train_begin(self):
+        super().on_train_begin()
+        rate_of(self)
+
     def on_epoch_end(self, epoch, logs):
         optimizer = self.model.training.optimizer
         better = self.better(logs)
-        rate = logs["learning_rate"] = float(optimizer.learning_rate)
+        rate = logs["learning_rate"] = rate_of(self)
         if not better and self.wait >= self.patience and rate > self.min_lr:
             optimizer.learning_rate = max(rate * self.factor, self.min_lr)
             self.wait = 0
@@ -169,7 +191,7 @@ class ReduceLROnPlateau(Monitor):
 class LearningRateScheduler(Callback):
     """Sets the learning rate of each epoch to schedule(epoch, last rate), or schedule(epoch). Epochs count from 0.
 
-    `verbose=1` prints it.
+    `verbose=1` prints it. Raises TypeError, before the training, if the optimizer has a schedule.
     """
 
     def __init__(self, schedule, verbose=0):
@@ -178,13 +200,13 @@ class LearningRateScheduler(Callback):
 
     def on_epoch_begin(self, epoch):
         optimizer = self.model.training.optimizer
-        given = epoch, float(optimizer.learning_rate)
+        given = epoch, rate_of(self)
         optimizer.learning_rate = self.schedule(*given if takes(self.schedule, 2) else given[:1])
         if self.verbose:
             print(f"epoch {epoch + 1}: the learning rate is {float(optimizer.learning_rate):.6g}")
 
     def on_epoch_end(self, epoch, logs):
-        logs["learning_rate"] = float(self.model.training.optimizer.learning_rate)
+        logs["learning_rate"] = rate_of(self)
 
 
 class TerminateOnNaN(Callback):

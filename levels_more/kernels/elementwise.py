@@ -67,7 +67,9 @@ def logits_crossentropy(y, z):
     """Return the cross-entropy of a label y and p = 1 / (1 + exp(-z)), for a number z or ±inf, without overflow."""
     between = maximum(z, 0.0) - y * z  # NaN for an infinite z, so y = 0 and y = 1 are separate cases
     cost = select(y == 0.0, maximum(z, 0.0), select(y == 1.0, maximum(-z, 0.0), between))
-    return cost + log(1.0 + exp(-maximum(z, -z)))
+    e = exp(-maximum(z, -z))
+    u = 1.0 + e
+    return cost + (log(u) + (e - (u - 1.0)) / u)  # log(1 + e): the quotient is what rounding took from u
 
 
 # the cross-entropy as a function of p itself; logarithms are clipped at -100, as in PyTorch

@@ -100,6 +100,15 @@ def drawn(name, shape, generator=None, dtype="float64"):
     return constant(getattr(generator.rng, method)(shape).astype(dtype))
 
 
+def count_between(name, start, end):
+    """Return end - start, of integers that are the bounds of random ones. Raises ValueError if they cannot be drawn."""
+    if start < -(2**63) or end > 2**63:
+        raise ValueError(f"{name}: from {start} to below {end}; expected bounds that fit in int64")
+    if end - start > 2**53:
+        raise ValueError(f"{name}: {end - start} numbers from {start} on; expected at most 2⁵³, for a draw has 53 bits")
+    return end - start
+
+
 def shuffled(n, generator=None):
     """Return an array of the integers 0, …, n - 1 in random order."""
     return np.argsort(drawn("uniform", (n,), generator).numpy(), kind="stable")

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from levels.low_level import VJPS, apply, exp, gather, log, reduce_sum
-from levels_more.low_level.ops import cast, cos, sin, transpose, where
+from levels_more.low_level.ops import cast, cos, minimum, sin, transpose, where
 
 
 def _share_back(dy, y, x, axis=None, keepdims=False):
@@ -43,7 +43,7 @@ VJPS.update(
         "absolute": (lambda dy, y, x: dy * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype)),),
         "sin": (lambda dy, y, x: dy * cos(x),),
         "cos": (lambda dy, y, x: -dy * sin(x),),
-        "elu": (lambda dy, y, x, alpha: dy * where(x > 0.0, 1.0, y + alpha),),
+        "elu": (lambda dy, y, x, alpha: dy * where(x > 0.0, 1.0, alpha * exp(minimum(x, 0.0))),),
         "erf": (lambda dy, y, x: dy * (2.0 / math.sqrt(math.pi) * exp(-x * x)),),
         "tanh": (lambda dy, y, x: dy * (1.0 - y * y),),
         "power": (

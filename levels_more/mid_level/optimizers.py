@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import inspect
 import math
 import operator
 
@@ -26,9 +27,14 @@ class Optimizer(optimizers.Optimizer, Module):
     """An optimizer that clips gradients (Pascanu et al., 2013). It may have a name.
 
     `clipnorm` bounds the norm of each gradient, `global_clipnorm` that of all together, `clipvalue` each |number|.
+    Raises TypeError for an option that it does not have.
     """
 
     def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
+        known = inspect.signature(super().__init__).parameters.values()
+        if all(x.kind is not x.VAR_KEYWORD for x in known):
+            for option in options.keys() - {x.name for x in known}:
+                raise TypeError(f"{type(self).__name__} got an unexpected keyword argument {option!r}")
         super().__init__(*args, **options)
         self.name = name
         self.programs = None

@@ -16,7 +16,7 @@ from levels.low_level import Tensor  # noqa: F401
 from levels_more import low_level as low
 from levels_more import mid_level
 from levels_more.missing import module_api, small_room
-from levels_more.tensorflow import keras, nested  # noqa: F401
+from levels_more.tensorflow import functions, keras, nested  # noqa: F401
 from levels_more.tensorflow.data_pipeline import TensorStream
 from levels_more.tensorflow.functions import DTYPES, FUNCTIONS, NN, constant, dtype_of, shown
 from levels_more.tensorflow.nested import function, known_now  # noqa: F401
@@ -40,15 +40,6 @@ def print(*values, sep=" ", end="\n"):
     builtins.print(*map(shown, values), sep=sep, end=end)
 
 
-def _drawn(name):
-    def draw(shape, *numbers, dtype="float32", seed=None, **options):
-        if dtype_of(dtype).kind == "i":  # whole numbers below maxval
-            return FUNCTIONS["cast"](FUNCTIONS["floor"](draw(shape, *numbers, dtype="float64", **options)), "int64")
-        return getattr(low, name)(tuple(shape), *numbers, dtype=dtype_of(dtype), **options)
-
-    return draw
-
-
 def _truncated(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None):
     values = np.reshape(mid_level.truncated_normal(tuple(shape), stddev), tuple(shape))
     return constant(mean + values, dtype)
@@ -66,11 +57,11 @@ math = small_room("tensorflow.math", FUNCTIONS, NN)
 nn = small_room("tensorflow.nn", NN)
 random = small_room(
     "tensorflow.random",
-    normal=_drawn("normal"),
+    normal=functions.normal,
     set_seed=low.set_seed,
     shuffle=lambda value, seed=None: low.shuffle(constant(value)),
     truncated_normal=_truncated,
-    uniform=_drawn("uniform"),
+    uniform=functions.uniform,
 )
 strings = small_room(
     "tensorflow.strings",

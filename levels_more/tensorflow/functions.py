@@ -9,8 +9,9 @@ import numpy as np
 
 from levels.low_level import Operators
 from levels_more import low_level as low
-from levels_more.checks import as_tuple, sizes
+from levels_more.checks import as_tuple, expect, number, sizes
 from levels_more.low_level.math import numpy_op
+from levels_more.low_level.random import count_between
 from levels_more.low_level.shape import product
 from levels_more.tensorflow.nested import known_now, known_shape, numbers, whole
 
@@ -145,6 +146,33 @@ def where(condition, x=None, y=None):
     if x is None:
         return numbers(np.argwhere(numbers(condition).numpy()))
     return low.where(numbers(condition), *alike(x, y))
+
+
+def normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None):
+    """Normal random numbers of that shape, float32 or float64, with that mean and standard deviation."""
+    return low.normal(tuple(shape), mean, stddev, dtype_of(dtype))
+
+
+def uniform(shape, minval=0, maxval=1, dtype="float32", seed=None):
+    """Uniform random numbers of that shape from minval to below maxval: float32, float64, or int64.
+
+    For int64 the bounds are whole numbers; it raises TypeError for others, ValueError for more than 2⁵³ numbers.
+    """
+    if dtype_of(dtype).kind != "i":
+        return low.uniform(tuple(shape), minval, maxval, dtype_of(dtype))
+    start, end = (_whole_number("uniform: a bound", bound) for bound in (minval, maxval))
+    if start >= end:
+        raise ValueError(f"uniform: minval is {minval} and maxval {maxval}; expected the lower first")
+    count = count_between("uniform", start, end)
+    offsets = FUNCTIONS["floor"](low.uniform(tuple(shape), dtype="float64") * float(count))
+    return FUNCTIONS["cast"](offsets, "int64") + start  # floats would round a large sum
+
+
+def _whole_number(name, value):
+    """An integer, or a float without a fraction, as an int. Raises TypeError for anything else."""
+    found = number(name, value)
+    expect(found == int(found), name, value, "a whole number")
+    return int(found)
 
 
 _REDUCED = "all any max min std sum variance"

@@ -13,7 +13,7 @@ from levels_more import low_level as low
 from levels_more.checks import as_int64, expect, index_of
 from levels_more.low_level import nn
 from levels_more.low_level.math import without_gradient
-from levels_more.low_level.random import drawn, shuffled
+from levels_more.low_level.random import count_between, drawn, shuffled
 from levels_more.low_level.shape import product
 from levels_more.torch import op_arguments
 from levels_more.torch.op_arguments import NUMBERS, ORDER, both, floats, of_kinds, shared_at_ties, sizes_of, spelled
@@ -126,13 +126,15 @@ def arange(dtype, generator, start, end=None, step=1):
 def whole(dtype, generator, *given, low=0, high=None, size=None):
     """Return random integers from `low` (default 0) to below `high`: randint(high, size), randint(low, high, size).
 
-    Raises ValueError unless low < high.
+    Raises ValueError unless low < high, for more than 2⁵³ numbers, and for bounds that do not fit in int64.
     """
     *bounds, size = (x for x in (*given, high, size) if x is not None)
     start, end = (index_of("randint: a bound", bound) for bound in (low, *bounds)[-2:])
     if start >= end:
         raise ValueError(f"randint: low is {start!r}, high {end!r}; expected low < high; high itself is not drawn")
-    return start + np.floor(drawn("uniform", size, generator).numpy() * (end - start))
+    count = count_between("randint", start, end)
+    offsets = np.floor(drawn("uniform", size, generator).numpy() * count)
+    return start + offsets.astype(np.int64)  # floats would round a large sum
 
 
 def normal(mean=0.0, std=1.0, size=None, generator=None):

@@ -140,9 +140,7 @@ def flatten(x, start_dim=0, end_dim=-1):
 
 
 def clamp(x, min=None, max=None):
-    """Return x[…] limited to two bounds, each a number, a tensor or None."""
-    if x.dtype.kind == "f" and not any(hasattr(bound, "shape") for bound in (min, max)):
-        return low.clip(x, -math.inf if min is None else min, math.inf if max is None else max)
+    """Return x[…] limited to two bounds, each a number, a tensor or None. An x at a bound gets the whole gradient."""
     x = x if min is None else low.maximum(*beside(x, min))
     return x if max is None else low.minimum(*beside(x, max))
 

@@ -256,6 +256,18 @@ def test_special_numbers_go_in_and_no_gradient_of_a_finite_number_is_nan(name, d
     assert np.isfinite(slope).all()
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_elus_slope_keeps_its_digits_far_below_0(dtype):
+    x = np.array([-80.0, -40.0, -20.0, -5.0, -1.0, -0.5, -1e-9, 0.0, 1e-9, 1.0, 1e3], dtype)
+    for alpha in (1.0, 1.5):
+        w = Variable(x)
+        with GradientTape() as tape:
+            total = reduce_sum(nn.elu(w, alpha))
+        (slope,) = tape.gradient(total, [w])
+        expected = [1.0 if v > 0.0 else alpha * math.exp(v) for v in x.astype(float)]
+        np.testing.assert_allclose(slope.numpy(), expected, 3e-7 if dtype == "f4" else 1e-15)
+
+
 def test_an_absolute_value_and_a_square_of_whole_numbers_stay_whole():
     x = constant(np.array([-3, 0, 2**53 + 1, -(2**53) - 1]))
     assert low_level.abs(x).numpy().tolist() == [3, 0, 2**53 + 1, 2**53 + 1]

@@ -198,12 +198,6 @@ def test_a_schedule_trains_with_its_rates():
     assert same(net.get_weights(), one.get_weights())
 
 
-@pytest.mark.parametrize("callback", [LearningRateScheduler(lambda epoch, rate: rate), ReduceLROnPlateau()])
-def test_a_rate_with_a_schedule_of_its_own_is_left_alone(callback):
-    with pytest.raises(TypeError, match="number, not 'ExponentialDecay'"):
-        fit(callback, rate=ExponentialDecay(0.001, 10, 0.9))
-
-
 # Logs
 
 
@@ -286,6 +280,31 @@ def test_an_unknown_monitor_is_one_error_after_the_first_epoch(make, monitor, cu
 def test_wrong_arguments_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "callback", [ReduceLROnPlateau("loss"), LearningRateScheduler(lambda epoch: 0.1)], ids=lambda x: type(x).__name__
+)
+def test_a_schedule_beside_a_callback_that_sets_the_rate_is_refused_before_the_training(callback):
+    net = model(ExponentialDecay(0.1, 3, 0.5))
+    before = net.get_weights()
+    told = f"{type(callback).__name__}: the learning rate is Exp.*; expected a number; a schedule already sets the rate"
+    with pytest.raises(TypeError, match=told):
+        net.fit(X, Y, epochs=2, verbose=0, callbacks=[callback])
+    assert all((old == new).all() for old, new in zip(before, net.get_weights(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "filepath, rows, told",
+    [
+        ("w{epoch}-{val_acc:.2f}", None, "'val_acc'; this training has epoch, loss; give fit validation_data or"),
+        ("w{epoch}-{val_acc:.2f}", (X, Y), "'val_acc'; this training has epoch, loss, val_loss$"),
+        ("w{epochs}", None, "'epochs'; this training has epoch, loss$"),
+    ],
+)
+def test_a_checkpoint_with_an_unknown_name_says_which_names_there_are(filepath, rows, told, tmp_path):
+    with pytest.raises(ValueError, match=f"ModelCheckpoint: filepath has {told}"):
+        fit(ModelCheckpoint(tmp_path / filepath), validation_data=rows)
 
 
 def test_a_loss_that_is_no_number():

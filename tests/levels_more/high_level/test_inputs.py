@@ -38,6 +38,7 @@ from levels_more.mid_level import (
     indicator_column,
     metrics,
     numeric_column,
+    optimizers,
 )
 from levels_more.saving import load_model
 
@@ -796,6 +797,7 @@ def test_an_unknown_monitor_needs_its_mode(make, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "name, rising",
     [("loss", 0), ("val_loss", 0), ("val_mean_squared_error", 0), ("mae", 0), ("val_binary_crossentropy", 0)]
+    + [("val_rmse", 0), ("accumulated_error", 0), ("acc", 1), ("val_acc", 1), ("val/acc", 1), ("val_f1_accuracy", 1)]
     + [("accuracy", 1), ("val_accuracy", 1), ("auc_1", 1), ("val_binary_accuracy", 1), ("val_precision", 1), ("recall", 1), ("r2_score", 1)],
 )
 def test_known_monitors_know_their_direction(name, rising):
@@ -803,6 +805,26 @@ def test_known_monitors_know_their_direction(name, rising):
     callback.on_train_begin()
     assert callback.better({name: 0.5}) and callback.better({name: 0.6}) == bool(rising)
     assert callback.better({name: 0.4}) == (not rising)
+
+
+@pytest.mark.parametrize("name", ["accumulated_cost", "lossless_share", "f1", "accuracy_loss"])
+def test_a_monitor_is_known_by_whole_words_only(name):
+    callback = EarlyStopping(name)
+    callback.on_train_begin()
+    with pytest.raises(ValueError, match=f"is more of '{name}' better, or less"):
+        callback.better({name: 0.5})
+
+
+@pytest.mark.parametrize("kind", [optimizers.SGD, optimizers.Adam, optimizers.AdamW, optimizers.RMSprop])
+def test_an_option_that_an_optimizer_lacks_is_refused_in_its_own_name(kind):
+    class Own(kind):
+        def __init__(self, learning_rate=0.1, **options):
+            super().__init__(learning_rate, **options)
+
+    for each in (kind, Own):
+        with pytest.raises(TypeError, match=rf"^{each.__name__} got an unexpected keyword argument 'decay'$"):
+            each(decay=0.1)
+        assert each(0.5, clipnorm=1.0, name="mine").name == "mine"
 
 
 # What is refused

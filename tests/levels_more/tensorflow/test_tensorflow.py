@@ -96,6 +96,21 @@ def test_whole_numbers_are_drawn_below_the_largest():
     assert drawn.dtype == tf.int64 and {*drawn.numpy().tolist()} == {0, 1, 2}
 
 
+def test_whole_numbers_are_drawn_with_all_their_digits():
+    """Far from 0 floats have no odd numbers, or only every 256th."""
+    for start in (-(2**63), 2**53, 2**60, 2**63 - 4):
+        drawn = tf.random.uniform([400], start, start + 4, tf.int64).numpy().tolist()
+        assert {*drawn} == {start, start + 1, start + 2, start + 3}
+    tf.random.set_seed(1)
+    assert tf.random.uniform([5], 0, 10.0, dtype=tf.int32).numpy().tolist() == [8, 5, 6, 4, 2]  # as before
+    with pytest.raises(ValueError, match="uniform: 9007199254740993 numbers from -1 on; expected at most 2⁵³"):
+        tf.random.uniform([4], -1, 2**53, dtype=tf.int64)
+    with pytest.raises(TypeError, match="uniform: a bound is 2.5; expected a whole number"):
+        tf.random.uniform([4], 0, 2.5, dtype=tf.int64)
+    with pytest.raises(ValueError, match="uniform: minval is 9 and maxval 1; expected the lower first"):
+        tf.random.uniform([4], 9, dtype=tf.int64)
+
+
 # Variables and modules.
 
 

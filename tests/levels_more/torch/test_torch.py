@@ -757,7 +757,11 @@ def test_slopes_where_pytorch_had_to_choose():
     close(x.grad, [0.5, 0.0])
     close(y.grad, [0.5, 1.0])
     for function, slopes in (
-        (lambda x: x.clamp(0, 1), [0.0, 0.0, 1.0, 0.0]),
+        (lambda x: x.clamp(0, 1), [1.0, 1.0, 1.0, 0.0]),
+        (lambda x: x.clamp(min=0.0), [1.0, 1.0, 1.0, 1.0]),
+        (lambda x: x.clamp(max=1.0), [1.0, 1.0, 1.0, 0.0]),
+        (lambda x: x.clamp(0.5, 6), [0.0, 1.0, 1.0, 1.0]),
+        (lambda x: x.clamp(3, 1), [0.0, 0.0, 0.0, 0.0]),
         (torch.relu, [0.0, 1.0, 1.0, 1.0]),
         (torch.abs, [0.0, 1.0, 1.0, 1.0]),
         (lambda x: x % 3, [1.0, 1.0, 1.0, 1.0]),
@@ -765,6 +769,32 @@ def test_slopes_where_pytorch_had_to_choose():
         x = leaf([0.0, 1.0, 0.5, 6.0])
         function(x).sum().backward()
         close(x.grad, slopes)
+
+
+def test_a_clamp_hands_on_nan_and_gives_the_upper_of_crossed_bounds():
+    x = leaf([math.nan, -math.inf, math.inf, 0.5])
+    y = x.clamp(-1.0, 1.0)
+    y.sum().backward()
+    np.testing.assert_array_equal(y.detach().numpy(), [math.nan, -1.0, 1.0, 0.5])
+    close(x.grad, [0.0, 0.0, 0.0, 1.0])
+    assert x.detach().clamp(3, 1)[1:].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_whole_numbers_are_drawn_with_all_their_digits():
+    """Far from 0 floats have no odd numbers, or only every 256th."""
+    for start in (-(2**63), -(2**53) - 3, 2**53, 2**60, 2**63 - 4):
+        drawn = torch.randint(start, start + 4, (400,)).tolist()
+        assert {*drawn} == {start, start + 1, start + 2, start + 3}
+    torch.manual_seed(1)
+    offsets = np.array(torch.randint(2**53, (50,)).tolist())
+    torch.manual_seed(1)
+    assert (np.array(torch.randint(2**60, 2**60 + 2**53, (50,)).tolist()) - 2**60 == offsets).all()
+    torch.manual_seed(1)
+    assert torch.randint(10, (5,)).tolist() == [8, 5, 6, 4, 2]  # as before
+    with pytest.raises(ValueError, match="randint: 9007199254740993 numbers from -1 on; expected at most 2⁵³"):
+        torch.randint(-1, 2**53, (4,))
+    with pytest.raises(ValueError, match="randint: from 9223372036854775807 to below .*; expected bounds that fit"):
+        torch.randint(2**63 - 1, 2**63 + 1, (4,))
 
 
 def test_bools_and_dtypes():
