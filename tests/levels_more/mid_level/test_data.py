@@ -409,6 +409,22 @@ def test_a_column_is_as_wide_as_its_numbers(tmp_path, cells):
     assert found[0] == float(cells[0]) and (np.isnan(found[1]) if cells[1] == "" else found[1] == 0.5)
 
 
+@pytest.mark.parametrize(
+    "cells", [["1700000000.5", "1700000060.5"], ["1e-46", "0.5"], ["0.1", "0.10000000001"], ["-1e-300", "0"]]
+)
+def test_a_column_keeps_numbers_apart(tmp_path, cells):
+    """What float32 would make equal, or 0, is float64."""
+    (row,) = Dataset.from_csv(write(tmp_path, "b,c\n" + "".join(f"{cell},1\n" for cell in cells))).batch(2)
+    assert row["b"].dtype == np.float64 and row["b"].numpy().tolist() == [float(cell) for cell in cells]
+
+
+@pytest.mark.parametrize("cells", [["0.1", "0.25"], ["0.5", "0.5"], ["-0.0", "0e5"], ["inf", "-inf"], ["0.5", "٠.٠"]])
+def test_a_column_is_no_wider_than_its_numbers(tmp_path, cells):
+    (row,) = Dataset.from_csv(write(tmp_path, "b,c\n" + "".join(f"{cell},1\n" for cell in [*cells, ""]))).batch(3)
+    assert row["b"].dtype == np.float32
+    assert np.array_equal(row["b"].numpy(), np.float32([*map(float, cells), np.nan]), equal_nan=True)
+
+
 def test_words_that_python_takes_for_numbers(tmp_path):
     (row,) = Dataset.from_csv(write(tmp_path, "code\n1_1\n1_2\n")).batch(2)
     assert row["code"].tolist() == ["1_1", "1_2"]
@@ -420,6 +436,11 @@ def test_words_that_python_takes_for_numbers(tmp_path):
         ("a,b\n1,2\n3,x\n", {}, "table.csv, line 3, column b: 'x' among numbers"),
         ('a,b\n"1\n",2\n3\n', {}, "table.csv, line 4: .'3', None. beneath 2 names"),
         ("a,b\n1,9007199254740993\n2,\n", {}, "line 2, column b: '9007199254740993' would be rounded, because gaps"),
+        ("a,b\n1,0.5\n2,1e400\n", {}, "table.csv, line 3, column b: '1e400' would become inf"),
+        ("a,b\n1,0.5\n2,-1e9999999999999999999\n", {}, "line 3, column b: '-1e9999999999999999999' would become -inf"),
+        ("a,b\n1,1e-400\n", {}, "line 2, column b: '1e-400' would become 0.0"),
+        ("id,y,id\n1,2,3\n", {}, "table.csv: 2 columns are called 'id'; expected each name once"),
+        ("id,id,y\n", {}, "table.csv: 2 columns are called 'id'; expected each name once"),
         ("a,b\n1,5\n2,1_2\n", {}, "line 3, column b: '1_2' among numbers"),
         ("a,b\n1,2\n", {"label_name": "c"}, "no column is called 'c'; there are a, b"),
         ("a,b\n", {}, r"arrays of \[0, 0\] rows"),
