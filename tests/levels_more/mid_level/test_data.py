@@ -157,6 +157,31 @@ def test_what_has_no_kernels_is_cast_in_the_pipeline():
     assert row.dtype == np.float32 and row.numpy().tolist() == [0.0, 1.0]
 
 
+@pytest.mark.parametrize("value", [1e40, [1e40, 1.0], [[0.0], [-3.5e38]]])
+def test_a_number_too_large_for_float32_is_refused_as_constant_does(value):
+    for make in (
+        lambda: constant(value),
+        lambda: list(Dataset.from_tensor_slices([value])),
+        lambda: list(Dataset.from_generator(lambda: iter([value]))),
+    ):
+        with pytest.raises(OverflowError, match="^a number is too large for float32$"):
+            make()
+    with pytest.raises(RuntimeError, match="element 0: OverflowError: a number is too large for float32"):
+        list(Dataset.from_tensor_slices([1.0]).map(lambda x: value))
+    (kept,) = Dataset.from_tensor_slices(np.array([1e40]))
+    assert kept.numpy() == 1e40
+    assert [x.numpy().item() for x in Dataset.from_tensor_slices([np.inf, 1e-46])] == [np.inf, 0.0]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "uint64"])
+def test_row_numbers_of_any_width(dtype):
+    x, y = np.arange(4.0), np.arange(4.0) + 10.0
+    data = Dataset.from_batches(x, y, np.array([[0, 3], [2, 1]], dtype))
+    assert [(a.numpy().tolist(), b.numpy().tolist()) for a, b in data] == [([0, 3], [10, 13]), ([2, 1], [12, 11])]
+    data = Dataset.from_batches(x, y, [np.array([3, 0], dtype), np.array([1], dtype)])
+    assert [a.numpy().tolist() for a, _ in data] == [[3, 0], [1]]
+
+
 def test_a_generator_begins_anew_in_each_pass():
     data = Dataset.from_generator(lambda: ((float(n), n) for n in range(3)))
     assert [[(float(x), int(y)) for x, y in data] for _ in "12"] == [[(0, 0), (1, 1), (2, 2)]] * 2
