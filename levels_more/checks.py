@@ -92,6 +92,16 @@ def whole_as_int64(values):
     return values
 
 
+def check_exact(name, values):
+    """Return an array of numbers or objects. Raises ValueError for a whole number in it that float64 would round."""
+    large = values[(values > 2**53) | (values < -(2**53))] if values.dtype.kind in "iu" else values
+    for n in large.tolist() if large.dtype.kind in "iuO" else ():
+        whole = abs(int(n)) if isinstance(n, int | np.integer) else 0
+        if whole > 2**53 and whole // (whole & -whole) > 2**53:  # without its factors 2
+            raise ValueError(f"{name} holds {n}, which float64 would round; ids go into a categorical column")
+    return values
+
+
 def as_tuple(value):
     """Convert a list, or a tensor or array with at least one axis, to a tuple. Return any other value as it is."""
     if isinstance(value, list | tuple):
