@@ -87,8 +87,7 @@ def check_positive(name, value, below=np.inf, zero=False):
     """Return the value as a Python number if 0 < value < `below` (0 is allowed with `zero`). Else raise ValueError."""
     number = real(value)
     if number is None or not (0.0 < number < below or (zero and number == 0)):
-        cure = f" below {below:g}" if below < np.inf else ""
-        raise ValueError(f"{name} is {value!r}; expected a positive number{cure}")
+        raise ValueError(f"{name} is {value!r}; expected a positive number" + f" below {below:g}" * (below < np.inf))
     return number
 
 
@@ -108,8 +107,9 @@ def row_numbers(what, batches, rows):
 
 def check_finite(name, array):
     """Raise ValueError, with the number of the first such row, if an array [rows, …] holds a NaN or an infinity."""
-    if len(wrong := np.argwhere(~np.isfinite(array))):
-        raise ValueError(f"{name} is not a finite number in row {wrong[0][0]}; drop or fill such rows")
+    finite = np.isfinite(array)
+    if not finite.all():
+        raise ValueError(f"{name} is not a finite number in row {np.argwhere(~finite)[0][0]}; drop or fill such rows")
 
 
 def check_inputs(x, dtype, features):
