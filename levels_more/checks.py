@@ -72,6 +72,36 @@ def as_int64(array):
     return array.astype(np.int64)
 
 
+def as_float32(array):
+    """Cast an array of floats to float32. Raises OverflowError, as `constant` does, for numbers too large."""
+    try:
+        with np.errstate(over="raise", under="ignore"):
+            return array.astype(np.float32)
+    except FloatingPointError:
+        raise OverflowError("a number is too large for float32") from None
+
+
+def whole_as_int64(values):
+    """Return an array or a list of whole numbers, of any width, as int64. Return any other value as it is.
+
+    Raises OverflowError for numbers too large.
+    """
+    if isinstance(values, (list, tuple, np.ndarray, np.generic)) or hasattr(values, "to_numpy"):  # also of pandas
+        array = numeric_array(values)
+        return as_int64(array) if array.dtype.kind in "iu" else values
+    return values
+
+
+def check_exact(name, values):
+    """Return an array of numbers or objects. Raises ValueError for a whole number in it that float64 would round."""
+    large = values[(values > 2**53) | (values < -(2**53))] if values.dtype.kind in "iu" else values
+    for n in large.tolist() if large.dtype.kind in "iuO" else ():
+        whole = abs(int(n)) if isinstance(n, int | np.integer) else 0
+        if whole > 2**53 and whole // (whole & -whole) > 2**53:  # without its factors 2
+            raise ValueError(f"{name} holds {n}, which float64 would round; ids go into a categorical column")
+    return values
+
+
 def as_tuple(value):
     """Convert a list, or a tensor or array with at least one axis, to a tuple. Return any other value as it is."""
     if isinstance(value, list | tuple):

@@ -53,8 +53,11 @@ def check_bool(name, value):
 def meant(name, names):
     """Return which of `names` a mistyped name means, or None. Short ones (mae, mse) must have the same letters."""
     near = [*difflib.get_close_matches(name, names, 1), ""][0]
-    slip = len(name) > 4 or sorted(near) == sorted(name)
-    return near if slip and near[:1] == name[:1] else None
+    parts = difflib.SequenceMatcher(None, name, near).get_opcodes()
+    edits = sum(max(b - a, d - c) for kind, a, b, c, d in parts if kind != "equal")  # 2 for swapped letters
+    slip = edits <= 2 if len(name) > 4 else sorted(near) == sorted(name)
+    longer = name.startswith(near) and name != near + near[-1:]  # relu6 is not relu
+    return near if slip and near[:1] == name[:1] and not longer else None
 
 
 def lookup(what, table, name):
@@ -65,10 +68,9 @@ def lookup(what, table, name):
             raise TypeError(f"{what} is {name!r:.60}; expected the name of one, or what has {does}")
         return name
     if name not in table:
-        near = meant(name, table)
-        cure = f"did you mean {near!r}?" if near else f"there are {', '.join(table)}"
-        if not near and type(table) is dict and what in ("activation", "initializer", "loss", "optimizer"):
-            cure += "; levels_more.mid_level has more"
+        core = type(table) is dict and what in ("activation", "initializer", "loss", "optimizer")
+        known = f"there are {', '.join(table)}{'; levels_more.mid_level has more' * core}"
+        cure = f"did you mean {near!r}?" if (near := meant(name, table)) else known
         raise ValueError(f"no {what} is called {name!r}; {cure}")
     return table[name]
 
@@ -84,8 +86,7 @@ def check_positive(name, value, below=np.inf, zero=False):
     """Return the value as a Python number if 0 < value < `below` (0 is allowed with `zero`). Else raise ValueError."""
     number = real(value)
     if number is None or not (0.0 < number < below or (zero and number == 0)):
-        cure = f" below {below:g}" if below < np.inf else ""
-        raise ValueError(f"{name} is {value!r}; expected a positive number{cure}")
+        raise ValueError(f"{name} is {value!r}; expected a positive number" + f" below {below:g}" * (below < np.inf))
     return number
 
 
@@ -107,8 +108,7 @@ def check_finite(name, array):
     """Raise ValueError, with the number of the first such row, if an array [rows, …] holds a NaN or an infinity."""
     finite = np.isfinite(array)
     if not finite.all():
-        row = np.argwhere(~finite)[0][0]
-        raise ValueError(f"{name} is not a finite number in row {row}; drop or fill such rows")
+        raise ValueError(f"{name} is not a finite number in row {np.argwhere(~finite)[0][0]}; drop or fill such rows")
 
 
 def check_inputs(x, dtype, features):

@@ -7,7 +7,7 @@ import numpy as np
 from levels.low_level import Symbol, Variable, apply, as_tensor, reduce_sum
 from levels.mid_level import Loss, Reconstructible
 from levels.support.checks import lookup
-from levels_more.checks import dtype_of, sizes
+from levels_more.checks import dtype_of, sizes, whole_as_int64
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import cast
 from levels_more.mid_level.initializers import INITIALIZERS
@@ -57,10 +57,10 @@ class Metric(Reconstructible, Module):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Add a batch. Each row has the weight 1, or its `sample_weight` [batch]."""
-        y_pred = as_tensor(y_pred)
+        y_pred = as_tensor(whole_as_int64(y_pred))
         y_pred = y_pred if y_pred.dtype.kind == "f" else cast(y_pred, "float32")
         y_pred = y_pred if self.activation is None else self.activation(y_pred)
-        y_true = as_tensor(y_true, y_pred)
+        y_true = as_tensor(whole_as_int64(y_true), y_pred)
         self.check(y_true, y_pred)
         if y_true.spec.shape == y_pred.spec.shape:  # else y_true holds class indices
             y_true = cast(y_true, y_pred.dtype)
@@ -69,7 +69,7 @@ class Metric(Reconstructible, Module):
             "broadcast_divide", 1.0, parts[0], count=1.0
         )  # ones; by an op, so that a compiled step takes any batch
         if sample_weight is not None:
-            weight = weighted(self, weight, cast(sample_weight, weight.dtype))
+            weight = weighted(self, weight, sample_weight)
         new = self.sums(weight, *parts)
         if self.state is None:
             zeros = [np.zeros(x.spec.shape, x.dtype) for x in new]

@@ -12,7 +12,7 @@ from levels import mid_level
 from levels.low_level import Operators, Tensor
 from levels.mid_level import RANDOM
 from levels.support.checks import check_bool, check_int, lookup
-from levels_more.checks import called, expect, word
+from levels_more.checks import as_int64, called, expect, word
 from levels_more.mid_level.csv_files import read_columns
 from levels_more.mid_level.stages import (
     as_array,
@@ -85,9 +85,10 @@ class Dataset(mid_level.Dataset):
         """
         rows = collate(batches)
         for part in [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]:
-            if part.ndim != 2 or part.dtype.kind != "i" or not part.size or part.min() < 0:
+            if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size or part.min() < 0:
                 given = reprlib.repr(batches)
                 raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
+        rows = as_int64(rows) if isinstance(rows, np.ndarray) else [*map(as_int64, rows)]
         return cls("from_batches", lambda: rows, len(rows), in_rows((x, y))[0], True)
 
     @classmethod

@@ -8,10 +8,10 @@ import numpy as np
 from levels.low_level import constant, gather
 from levels.mid_level import Reconstructible
 from levels.support.checks import check_int, lookup
-from levels_more.checks import called, number, several, without_mask, word
+from levels_more.checks import called, check_exact, number, several, without_mask, word
 from levels_more.low_level.ops import concat, one_hot
 from levels_more.mid_level.base_layer import Layer, own_tensors
-from levels_more.mid_level.hashing import bucket_of
+from levels_more.mid_level.hashing import bucket_of, is_missing
 
 
 class FeatureColumn(Reconstructible):
@@ -36,7 +36,8 @@ def values_of(features, key):
         raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")
     values = lookup("column", features, word("a column's key", key))
     first = next(iter(features))
-    if hasattr(values, "isna") and values.dtype.kind not in "biuf":  # pandas text: several kinds of missing values
+    kind = values.dtype.kind if hasattr(values, "isna") else "f"
+    if kind not in "biuf" or (kind in "iu" and values.isna().any()):  # pandas has several kinds of missing values
         values = np.where(values.isna(), None, values.to_numpy(object))
     elif hasattr(values, "isna") and values.isna().any():
         values = values.to_numpy(np.float64, na_value=np.nan)
@@ -63,7 +64,7 @@ class NumericColumn(FeatureColumn):
 
     def encode(self, features):
         """Return numbers [batch, 1] from a dict. Raises TypeError for text, ValueError for NaN without a default."""
-        values = values_of(features, self.name)
+        values = check_exact(f"column {self.name}", values_of(features, self.name))
         if values.dtype == object:
             values = np.array([np.nan if value is None else value for value in values])
         if values.dtype.kind not in "fiub":
@@ -102,11 +103,6 @@ def recipe(function):
         return column
 
     return make
-
-
-def is_missing(value):
-    """Whether a value stands for no category: None, NaN, "", "NA", or TensorFlow's -1."""
-    return value is None or value != value or value in ("", "NA", -1)  # only NaN differs from itself
 
 
 def row_by_row(key, num_buckets, table, unknown):

@@ -1,4 +1,4 @@
-"""Hashes of categories: the same on every machine."""
+"""Categories: which values stand for none, and their hashes, the same on every machine."""
 
 import hashlib
 
@@ -15,6 +15,11 @@ def fingerprint(value):
     # The parts of a tuple are eight bytes each, so ("ab", "c") is not ("a", "bc").
     data = b"".join(map(fingerprint, value)) if isinstance(value, tuple) else str(value).encode()
     return hashlib.blake2b(data, digest_size=8).digest()
+
+
+def is_missing(value):
+    """Whether a value stands for no category: None, NaN, "", "NA", or TensorFlow's -1."""
+    return value is None or value != value or value in ("", "NA", -1)  # only NaN differs from itself
 
 
 def bucket_of(value, count):

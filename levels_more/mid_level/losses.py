@@ -6,6 +6,7 @@ from levels import mid_level
 from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce_mean, reduce_sum
 from levels.mid_level import losses
 from levels.support.checks import check_bool
+from levels_more.checks import whole_as_int64
 from levels_more.low_level.ops import absolute, cast, log_softmax, one_hot, reshape
 from levels_more.low_level.signatures import Arguments
 from levels_more.mid_level.composite_ops import fuses
@@ -16,7 +17,7 @@ def weighted(loss, each, sample_weight):
 
     Raises ValueError for other shapes.
     """
-    weight = as_tensor(sample_weight, each)
+    weight = as_tensor(whole_as_int64(sample_weight), each)
     samples = each.spec.shape[:1]
     if weight.spec.shape not in (samples, (*samples, 1)):
         raise ValueError(f"{loss}: sample_weight is {weight.spec}; expected one weight a sample, {samples}")
@@ -32,7 +33,7 @@ class Loss(losses.Loss):
     def checked(self, y_true, y_pred):
         """Both as tensors. Labels become floats, unless they are class indices. Raises ValueError, see `check`."""
         y_pred = as_tensor(y_pred)
-        y_true = as_tensor(y_true, y_pred)
+        y_true = as_tensor(whole_as_int64(y_true), y_pred)
         if self.classes or y_true.dtype.kind == "f":
             return super().checked(y_true, y_pred)
         self.check(y_true, y_pred)
@@ -63,7 +64,7 @@ class Reduced(Loss):
     def each(self, y_true, y_pred, sample_weight=None):
         """A number for each sample [batch]: the mean of `call` over the last axis, unless `call` reduced that axis."""
         y_pred = as_tensor(y_pred)
-        y_true = as_tensor(y_true, y_pred)
+        y_true = as_tensor(whole_as_int64(y_true), y_pred)
         self.check(y_true, y_pred)
         each = self.call(y_true if self.classes else cast(y_true, y_pred.dtype), y_pred)
         each = reduce_mean(each, -1) if each.spec.shape and each.spec.shape == y_pred.spec.shape else each

@@ -7,7 +7,7 @@ import numpy as np
 from levels.low_level import apply, as_tensor, reduce_sum, sigmoid
 from levels.mid_level import Loss, losses
 from levels.support.checks import check_int, check_positive
-from levels_more.checks import called, expect
+from levels_more.checks import called, expect, whole_as_int64
 from levels_more.low_level.ops import arg_max, cast, concat, maximum, reshape, softmax
 from levels_more.mid_level.base_metric import Metric, ratio, snake_case
 from levels_more.mid_level.losses import LOSSES, check_classes
@@ -55,7 +55,7 @@ class Mean(Metric):
     """The mean of all values so far, of tensors [batch, …] or single numbers."""
 
     def update_state(self, values, sample_weight=None):
-        values = as_tensor(values)
+        values = as_tensor(whole_as_int64(values))
         values = values if values.spec.shape else reshape(values, (1,))
         super().update_state(values, values, sample_weight)
 

@@ -12,7 +12,7 @@ import numpy as np
 from levels.hardware import PLACE
 from levels.low_level import DOOR, DTYPES, EAGER, Operators, Tensor, as_tensor, constant, gather
 from levels.support.checks import numeric_array, words_in
-from levels_more.checks import as_int64, expect, without_mask
+from levels_more.checks import as_float32, as_int64, expect, without_mask
 
 AT_ONCE = 2**16  # bytes: batches are taken together up to this size
 
@@ -57,7 +57,8 @@ def shuffled(elements, size, draws):
 def as_array(value):
     """Convert a value to an array of numbers or text. Python's floats become float32, as in `constant`.
 
-    Raises TypeError for a tensor and for other objects, ValueError for a list whose parts differ in shape.
+    Raises TypeError for a tensor and for other objects, ValueError for a list whose parts differ in shape, and
+    OverflowError for a number that is too large for float32.
     """
     if isinstance(value, Operators):
         raise TypeError("got a tensor; stages work on NumPy arrays; tensors are made of the last one's result")
@@ -70,7 +71,7 @@ def as_array(value):
     if array.dtype.kind not in "biufU":
         cure = "; make an array of text of it, such as np.array(x, str)" * bool(words_in(array))
         raise TypeError(f"expected numbers or text, got {reprlib.repr(value)}{cure}")
-    return array.astype(np.float32) if type(value) in (float, list) and array.dtype == np.float64 else array
+    return as_float32(array) if type(value) in (float, list) and array.dtype == np.float64 else array
 
 
 def as_element(array):

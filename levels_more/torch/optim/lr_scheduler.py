@@ -1,16 +1,17 @@
 """`torch.optim.lr_scheduler`: learning rates that depend on the number of calls of `step`, one per epoch."""
 
 from levels.support.checks import check_int as _check_int
-from levels_more.checks import as_python
+from levels_more.checks import as_python as _as_python
 from levels_more.checks import expect as _expect
-from levels_more.missing import module_api, refusing
+from levels_more.missing import module_api
+from levels_more.missing import refusing as _refusing
 from levels_more.torch.optimizers import SAVED
 
 
 class LambdaLR:
     """Sets the learning rate of each group to its initial rate times `lr_lambda(epoch)`."""
 
-    __getattr__ = refusing("a scheduler", "torch", **SAVED)
+    __getattr__ = _refusing("a scheduler", "torch", **SAVED)
 
     def __init__(self, optimizer, lr_lambda):
         _expect(lr_lambda is None or callable(lr_lambda), "LambdaLR: lr_lambda", lr_lambda, "a function of the epoch")
@@ -24,7 +25,7 @@ class LambdaLR:
 
     def _set(self):
         for group, first in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
-            group["lr"] = as_python(first * self.factor(self.last_epoch))
+            group["lr"] = _as_python(first * self.factor(self.last_epoch))
 
     def step(self):
         """Count one more epoch, and set the rates."""
@@ -41,7 +42,7 @@ class StepLR(LambdaLR):
     """Multiplies the current rate by `gamma` after every `step_size` epochs. Other code may change the rate, too."""
 
     def __init__(self, optimizer, step_size, gamma=0.1):
-        self.step_size, self.gamma = _check_int(1, "StepLR: step_size", step_size), as_python(gamma)
+        self.step_size, self.gamma = _check_int(1, "StepLR: step_size", step_size), _as_python(gamma)
         super().__init__(optimizer, None)
 
     def _set(self):

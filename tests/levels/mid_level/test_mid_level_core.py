@@ -87,6 +87,35 @@ def test_a_misspelt_word_is_answered_with_the_nearest_of_levels_more():
         lookup("optimizer", wide.OPTIMIZERS, "rmspropp")
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        ("mean_absolute_percentage_error", None),  # another quantity
+        ("mean_squared_logarithmic_error", None),
+        ("adamax", None),  # a known name, and more
+        ("adam2", None),
+        ("relu6", None),
+        ("adamm", "adam"),  # a key held too long
+        ("rleu", "relu"),
+        ("rlue6", None),
+        ("mean_absolut_eror", "mean_absolute_error"),  # two letters
+        ("mean_absolt_eror", None),  # three
+        ("mes", "mse"),
+        ("mse2", None),
+        ("", None),
+    ],
+)
+def test_only_a_slip_is_answered_with_the_nearest_name(typed, near):
+    names = ["mse", "mae", "mean_absolute_error", "mean_squared_error", "adam", "adamw", "relu", "elu"]
+    if near is None:
+        with pytest.raises(ValueError, match=f"^no loss is called '{typed}'; there are mse, mae, mean_absolute_error"):
+            lookup("loss", dict.fromkeys(names), typed)
+    else:
+        with pytest.raises(ValueError, match=f"^no loss is called '{typed}'; did you mean '{near}'.$"):
+            lookup("loss", dict.fromkeys(names), typed)
+
+
 def test_a_wider_class_is_a_subclass_of_that_of_the_core():
     from levels_more import mid_level as wide
 

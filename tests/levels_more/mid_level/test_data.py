@@ -157,6 +157,31 @@ def test_what_has_no_kernels_is_cast_in_the_pipeline():
     assert row.dtype == np.float32 and row.numpy().tolist() == [0.0, 1.0]
 
 
+@pytest.mark.parametrize("value", [1e40, [1e40, 1.0], [[0.0], [-3.5e38]]])
+def test_a_number_too_large_for_float32_is_refused_as_constant_does(value):
+    for make in (
+        lambda: constant(value),
+        lambda: list(Dataset.from_tensor_slices([value])),
+        lambda: list(Dataset.from_generator(lambda: iter([value]))),
+    ):
+        with pytest.raises(OverflowError, match="^a number is too large for float32$"):
+            make()
+    with pytest.raises(RuntimeError, match="element 0: OverflowError: a number is too large for float32"):
+        list(Dataset.from_tensor_slices([1.0]).map(lambda x: value))
+    (kept,) = Dataset.from_tensor_slices(np.array([1e40]))
+    assert kept.numpy() == 1e40
+    assert [x.numpy().item() for x in Dataset.from_tensor_slices([np.inf, 1e-46])] == [np.inf, 0.0]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "uint64"])
+def test_row_numbers_of_any_width(dtype):
+    x, y = np.arange(4.0), np.arange(4.0) + 10.0
+    data = Dataset.from_batches(x, y, np.array([[0, 3], [2, 1]], dtype))
+    assert [(a.numpy().tolist(), b.numpy().tolist()) for a, b in data] == [([0, 3], [10, 13]), ([2, 1], [12, 11])]
+    data = Dataset.from_batches(x, y, [np.array([3, 0], dtype), np.array([1], dtype)])
+    assert [a.numpy().tolist() for a, _ in data] == [[3, 0], [1]]
+
+
 def test_a_generator_begins_anew_in_each_pass():
     data = Dataset.from_generator(lambda: ((float(n), n) for n in range(3)))
     assert [[(float(x), int(y)) for x, y in data] for _ in "12"] == [[(0, 0), (1, 1), (2, 2)]] * 2
@@ -409,6 +434,22 @@ def test_a_column_is_as_wide_as_its_numbers(tmp_path, cells):
     assert found[0] == float(cells[0]) and (np.isnan(found[1]) if cells[1] == "" else found[1] == 0.5)
 
 
+@pytest.mark.parametrize(
+    "cells", [["1700000000.5", "1700000060.5"], ["1e-46", "0.5"], ["0.1", "0.10000000001"], ["-1e-300", "0"]]
+)
+def test_a_column_keeps_numbers_apart(tmp_path, cells):
+    """What float32 would make equal, or 0, is float64."""
+    (row,) = Dataset.from_csv(write(tmp_path, "b,c\n" + "".join(f"{cell},1\n" for cell in cells))).batch(2)
+    assert row["b"].dtype == np.float64 and row["b"].numpy().tolist() == [float(cell) for cell in cells]
+
+
+@pytest.mark.parametrize("cells", [["0.1", "0.25"], ["0.5", "0.5"], ["-0.0", "0e5"], ["inf", "-inf"], ["0.5", "٠.٠"]])
+def test_a_column_is_no_wider_than_its_numbers(tmp_path, cells):
+    (row,) = Dataset.from_csv(write(tmp_path, "b,c\n" + "".join(f"{cell},1\n" for cell in [*cells, ""]))).batch(3)
+    assert row["b"].dtype == np.float32
+    assert np.array_equal(row["b"].numpy(), np.float32([*map(float, cells), np.nan]), equal_nan=True)
+
+
 def test_words_that_python_takes_for_numbers(tmp_path):
     (row,) = Dataset.from_csv(write(tmp_path, "code\n1_1\n1_2\n")).batch(2)
     assert row["code"].tolist() == ["1_1", "1_2"]
@@ -420,6 +461,11 @@ def test_words_that_python_takes_for_numbers(tmp_path):
         ("a,b\n1,2\n3,x\n", {}, "table.csv, line 3, column b: 'x' among numbers"),
         ('a,b\n"1\n",2\n3\n', {}, "table.csv, line 4: .'3', None. beneath 2 names"),
         ("a,b\n1,9007199254740993\n2,\n", {}, "line 2, column b: '9007199254740993' would be rounded, because gaps"),
+        ("a,b\n1,0.5\n2,1e400\n", {}, "table.csv, line 3, column b: '1e400' would become inf"),
+        ("a,b\n1,0.5\n2,-1e9999999999999999999\n", {}, "line 3, column b: '-1e9999999999999999999' would become -inf"),
+        ("a,b\n1,1e-400\n", {}, "line 2, column b: '1e-400' would become 0.0"),
+        ("id,y,id\n1,2,3\n", {}, "table.csv: 2 columns are called 'id'; expected each name once"),
+        ("id,id,y\n", {}, "table.csv: 2 columns are called 'id'; expected each name once"),
         ("a,b\n1,5\n2,1_2\n", {}, "line 3, column b: '1_2' among numbers"),
         ("a,b\n1,2\n", {"label_name": "c"}, "no column is called 'c'; there are a, b"),
         ("a,b\n", {}, r"arrays of \[0, 0\] rows"),

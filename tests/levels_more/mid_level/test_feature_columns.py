@@ -74,6 +74,25 @@ def test_numbers_in_any_container(kind):
     assert matrix([numeric_column("x")], {"x": kind([1.5, 2.0, -3.0])}) == [[1.5], [2.0], [-3.0]]
 
 
+@pytest.mark.parametrize("big", [2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**63 + 1])
+@pytest.mark.parametrize("kind", ["array", "gap", "object", "Series", "Series with a gap"])
+def test_a_whole_number_that_float64_would_round_is_refused(kind, big):
+    def given(numbers):
+        if str(kind).startswith("Series"):
+            dtype = "UInt64" if big >= 2**63 else "Int64"
+            return pytest.importorskip("pandas").Series(numbers + [None] * (" " in kind), dtype=dtype)
+        if kind == "gap":
+            return [*numbers, None, 0.5]
+        whole = np.uint64 if big >= 2**63 else np.int64
+        return np.array([*map(whole, numbers)], object if kind == "object" else whole)
+
+    near = 2**53 if big > 0 else -(2**53)
+    column = numeric_column("id", default_value=0)
+    with pytest.raises(ValueError, match=f"^column id holds {big}, which float64 would round; ids go into"):
+        DenseFeatures([column], dtype="float64")({"id": given([near, big])})
+    assert float(near) in column.encode({"id": given([near, near * 3 // 2])})
+
+
 # What is missing, what is unknown.
 
 

@@ -1,5 +1,7 @@
 """Logits beside accuracy, a bend before a loss that bends itself, a softmax of one unit: right, or refused with the cure."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from levels_more import low_level, mid_level
 from levels_more import tensorflow as tf
 from levels_more.high_level import Model, Sequential
 from levels_more.low_level import GradientTape, nn
-from levels_more.mid_level import Dense, losses
+from levels_more.mid_level import Dense, losses, metrics
 from levels_more.saving import load_model
 
 K = tf.keras
@@ -183,3 +185,32 @@ def test_a_loss_of_classes_wants_more_than_one(spelling):
             ValueError, match="of one class the loss is always 0; use BinaryCrossentropy with one sigmoid, or"
         ):
             model.fit(X, y, verbose=0)
+
+
+# Whole numbers of any width
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8", "int32", "uint64", "list of uint8", "Series"])
+def test_labels_and_weights_are_whole_numbers_of_any_width(kind):
+    def given(numbers):
+        if kind == "Series":
+            return pytest.importorskip("pandas").Series(numbers, dtype="uint8")
+        return [*map(np.uint8, numbers)] if kind == "list of uint8" else np.array(numbers, kind)
+
+    p = np.float32([[0.25, 0.75], [0.5, 0.5]])
+    y = np.float32([1.0, 2.0])
+    nats = [-math.log(0.75), -math.log(0.5)]
+    each = losses.SparseCategoricalCrossentropy(reduction="none")(given([1, 0]), p, given([1, 3])).numpy()
+    assert float(losses.MeanSquaredError()(given([3, 2]), y)) == 2.0 and each == pytest.approx([nats[0], 3 * nats[1]])
+    assert float(losses.MeanSquaredError()([1.0, 4.0], y, given([1, 3]))) == 6.0
+    assert float(losses.SparseCategoricalCrossentropy()(given([1, 0]), p)) == pytest.approx(sum(nats) / 2)
+    assert float(losses.BinaryCrossentropy()(given([1, 0]), p[:, 1])) == pytest.approx(sum(nats) / 2)
+    assert metrics.SparseCategoricalAccuracy()(given([1, 1]), p, sample_weight=given([1, 3])) == 0.25
+    assert (
+        metrics.BinaryAccuracy()(given([0, 0]), p[:, 1]) == 0.5 and metrics.Mean()(given([1, 4]), given([3, 1])) == 1.75
+    )
+
+
+def test_a_label_that_int64_cannot_hold_is_refused():
+    with pytest.raises(OverflowError, match="18446744073709551615 does not fit in int64"):
+        losses.SparseCategoricalCrossentropy()(np.array([2**64 - 1], np.uint64), np.float32([[0.5, 0.5]]))

@@ -68,4 +68,5 @@ def test_what_is_nearly_spelled_is_told_and_all_are_listed():
         torch.ones(2).frobnicate  # noqa: B018
     assert {"sigmoid", "float64", "nn", "tensor", "no_grad"} <= {*dir(torch)} and "np" not in dir(torch)
     assert {"mse_loss", "relu"} <= {*dir(torch.nn.functional)} and {"reduce_mean", "float64"} <= {*dir(tf)}
+    assert dir(torch.optim.lr_scheduler) == ["LambdaLR", "StepLR"]
     torch.backends.cudnn.deterministic = True  # as programs write it; it changes nothing
