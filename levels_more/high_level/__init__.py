@@ -8,10 +8,10 @@ from levels.high_level import (
 )
 from levels_more import moved as _moved
 from levels_more.high_level.callbacks import (
-    CSVLogger, EarlyStopping, LambdaCallback, LearningRateScheduler, ModelCheckpoint, Monitor, ReduceLROnPlateau,
-    TensorBoard, TerminateOnNaN, graph_of,
+    EarlyStopping, LambdaCallback, LearningRateScheduler, ModelCheckpoint, Monitor, ReduceLROnPlateau, TerminateOnNaN,
 )
 from levels_more.high_level.functional import Call, Input, Placeholder
+from levels_more.high_level.loggers import CSVLogger, TensorBoard, graph_of
 from levels_more.high_level.model import Model, Sequential
 from levels_more.high_level.training import Training
 

@@ -428,8 +428,8 @@ for kind in (M.L1, M.L2):
 call("add_weight", lambda **options: M.Layer().add_weight(**options), shape=SPACE, initializer=START, trainable=FLAG)
 
 ROWS = array(2, 3, takes="nans")
-ANSWERS = ROWS + "float64 int64 bool"
-TRUE = array(2, 3, value=1.0, takes="nans int64 bool")
+ANSWERS = ROWS + "float64 int64 int16 bool"
+TRUE = array(2, 3, value=1.0, takes="nans int64 int16 bool")
 WEIGHTS = array(2, value=1.0, takes="None")
 CLASSES = made(lambda: np.array([0, 2]))
 for kind in (M.MeanSquaredError, M.MeanAbsoluteError, M.BinaryCrossentropy, M.CategoricalCrossentropy):
@@ -446,7 +446,7 @@ call("MeanLoss of", M.MeanLoss, loss=made(M.MeanSquaredError))
 call("AUC", lambda **given: M.AUC()(**given), y_true=made(lambda: np.array([[0.0], [1.0], [1.0], [0.0]], "f4")), y_pred=array(4, 1))
 call("SparseCategoricalAccuracy", lambda **given: M.SparseCategoricalAccuracy()(**given), y_true=CLASSES, y_pred=ANSWERS, sample_weight=WEIGHTS)
 call("accuracy", lambda **given: M.METRICS["accuracy"]()(**given), y_true=TRUE + "float64", y_pred=ANSWERS)
-call("Mean", lambda **given: M.Mean()(**given), values=ANY + "bool True", sample_weight=WEIGHTS)
+call("Mean", lambda **given: M.Mean()(**given), values=ANY + "int16 bool True", sample_weight=WEIGHTS)
 call("threshold", M.BinaryAccuracy, threshold=SHARE + "zero", name=NAME)
 call("num_thresholds", M.AUC, num_thresholds=right(9))
 

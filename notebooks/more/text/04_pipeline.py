@@ -251,7 +251,8 @@ except ValueError as error:
 #
 # Most data comes as a file of columns. The first value of a column that is not missing decides its kind: if it is a
 # number, the column holds numbers, otherwise text. Numbers become int64 if all are whole and none is missing, else
-# float32, or float64 where float32 would change a whole number. A missing number is NaN, a missing text "".
+# float32, or float64 where float32 would change a whole number, make different numbers equal, or make one 0. A missing
+# number is NaN, a missing text "".
 
 # %%
 page.source(column)

@@ -4,7 +4,7 @@
 # **In this notebook callbacks act while `fit` runs: they stop it in time, save the best weights, lower the rate, write
 # a log.**
 #
-# You need notebook 05 (`fit`, `Callback`) for this. The code is that of `levels_more/high_level/callbacks.py`. Nothing
+# You need notebook 05 (`fit`, `Callback`) for this. The code is that of `callbacks.py` and `loggers.py` in `levels_more/high_level/`. Nothing
 # is exported.
 #
 # It uses safetensors and tensorboardX, which `python3 -m course setup` adds.
@@ -25,14 +25,15 @@ import numpy as np
 from course import tasks
 from course.figures import page
 from course.practice import checks
-from levels_more.high_level import Callback, Sequential
-from levels_more.high_level.callbacks import (
+from levels_more.high_level import (
+    Callback,
     CSVLogger,
     EarlyStopping,
     LearningRateScheduler,
     ModelCheckpoint,
     Monitor,
     ReduceLROnPlateau,
+    Sequential,
     TensorBoard,
     TerminateOnNaN,
     graph_of,
@@ -170,7 +171,7 @@ print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {mov
 # **A good place to stop.** A callback watches a training, stops it in time and restores the best weights.
 
 # %% [markdown]
-# ## More callbacks (28 min)
+# ## More callbacks (29 min)
 #
 # `ModelCheckpoint` saves the model after each epoch, or only after an epoch that is the best so far. The name of its
 # folder may contain the epoch, counted from 1, and the epoch's losses and metrics.
@@ -186,8 +187,8 @@ print(*sorted(path.name for path in (folder / "runs").iterdir()))
 # %% [markdown]
 # Two callbacks change the learning rate. The rate is a variable of the optimizer, so no program is compiled again.
 # `ReduceLROnPlateau` waits like `EarlyStopping`, and then lowers the rate. `LearningRateScheduler` calls a function of
-# ours before each epoch. Both add the rate to the numbers of the epoch, so that it is in the history. (An optimizer
-# with a schedule has no such variable; then `float` raises.)
+# ours before each epoch. Both add the rate to the numbers of the epoch, so that it is in the history. (Beside a schedule
+# both raise an error, because the schedule sets the rate of each step.)
 
 # %%
 page.source(ReduceLROnPlateau, LearningRateScheduler)
