@@ -141,9 +141,8 @@ figures.by_heart(trained().history.history, stopping.best_epoch, stopping.patien
 
 # %% [markdown]
 # Up to the mark the net learns about penguins in general; after it, only about these sixty. The second run went on for
-# ten epochs without a gain, and then restored the weights of the best epoch. But note that the held-out penguins were
-# used to choose the epoch. So their loss is no longer a fair estimate. If you want to report a number, keep a third
-# part of the data for it.
+# ten epochs without a gain, and then restored the weights of the best epoch. But the held-out penguins were used to
+# choose the epoch. So their loss is no longer a fair estimate. To report a number, keep a third part of the data for it.
 #
 # What happens if a callback fails? Its error is raised from `fit`, and what was learned so far is kept.
 
@@ -186,7 +185,7 @@ print(*sorted(path.name for path in (folder / "runs").iterdir()))
 
 # %% [markdown]
 # Two callbacks change the learning rate. The rate is a variable of the optimizer, so no program is compiled again.
-# `ReduceLROnPlateau` waits like `EarlyStopping`, and then lowers the rate. `LearningRateScheduler` calls a function of
+# `ReduceLROnPlateau` waits like `EarlyStopping`, then lowers the rate. `LearningRateScheduler` calls a function of
 # ours before each epoch. Both add the rate to the numbers of the epoch, so that it is in the history. (Beside a schedule
 # both raise an error, because the schedule sets the rate of each step.)
 
@@ -229,8 +228,7 @@ print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlin
 page.source(graph_of)
 
 # %% [markdown]
-# The files themselves are written by the library tensorboardX. It is imported only when the first line is written, so
-# programs that do not use it need not wait for it.
+# The library tensorboardX writes the files. It is imported only for the first line.
 
 # %%
 page.source(TensorBoard)
