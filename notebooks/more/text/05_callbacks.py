@@ -164,9 +164,8 @@ moved = any((old != new).any() for old, new in zip(before, student.get_weights()
 print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {moved}")
 
 # %% [markdown]
-# Ctrl-C, or Lab's stop button, ends a training in the same way. Six more callbacks follow below under *More callbacks*.
-
-# %% [markdown]
+# Ctrl-C, or Lab's stop button, ends a training in the same way.
+#
 # **A good place to stop.** A callback watches a training, stops it in time and restores the best weights.
 
 # %% [markdown]
