@@ -4,8 +4,8 @@
 # **In this notebook callbacks act while `fit` runs: they stop it in time, save the best weights, lower the rate, write
 # a log.**
 #
-# You need notebook 05 (`fit`, `Callback`) for this. The code is that of `callbacks.py` and `loggers.py` in `levels_more/high_level/`. Nothing
-# is exported.
+# You need notebook 05 (`fit`, `Callback`) for this. The code is that of `levels_more/high_level/callbacks.py` and
+# `levels_more/high_level/loggers.py`. Nothing is exported.
 #
 # It uses safetensors and tensorboardX, which `python3 -m course setup` adds.
 
