@@ -25,19 +25,16 @@ import numpy as np
 from course import tasks
 from course.figures import page
 from course.practice import checks
-from levels_more.high_level import (
-    Callback,
-    CSVLogger,
+from levels_more.high_level import Callback, Sequential
+from levels_more.high_level.callbacks import (
     EarlyStopping,
     LearningRateScheduler,
     ModelCheckpoint,
     Monitor,
     ReduceLROnPlateau,
-    Sequential,
-    TensorBoard,
     TerminateOnNaN,
-    graph_of,
 )
+from levels_more.high_level.loggers import CSVLogger, TensorBoard, graph_of
 from levels_more.mid_level import RANDOM, SGD, Adam, Dense
 
 task = tasks.linear()
