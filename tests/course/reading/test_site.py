@@ -388,7 +388,8 @@ def test_it_trains_by_keyboard_and_nothing_jumps(tab):
         const seen = (list) => window.jumped.push(...list.getEntries().filter((each) => !each.hadRecentInput));
         new PerformanceObserver(seen).observe({type: "layout-shift"});
     }""")
-    assert "the two rings by the program of level 5" in place.locator("p[role=status]").inner_text()
+    said = "Training the two rings by the program of level 5"  # as soon as the file of the programs is loaded
+    page.wait_for_function("said => document.querySelector('.train .said').textContent.startsWith(said)", arg=said)
     height = place.bounding_box()["height"]
     page.wait_for_function("document.querySelector('.train').losses", timeout=60_000)
     assert "All 64 bits are equal" in place.locator("p[role=status]").inner_text()
