@@ -272,7 +272,7 @@ for name, code in codes.items():
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "The line is trained in float32. Has the program for ARM64 the losses of the program for WebAssembly?",
+    "The line is trained in float32. Does the program for ARM64 give the same losses as the program for WebAssembly?",
     choices=["yes, bit for bit, as in float64", "no, many differ in their last digits", "no, they are far apart"],
     answer="no, many differ in their last digits",
     because="A fused multiply-add computes a·b + c and rounds once. A product followed by a sum rounds twice, and that is what "

@@ -224,7 +224,7 @@ print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlin
 page.source(graph_of)
 
 # %% [markdown]
-# The library tensorboardX writes the files. It is imported only for the first line.
+# The library tensorboardX writes the files. It is imported only when the first line is written.
 
 # %%
 page.source(TensorBoard)
