@@ -100,24 +100,19 @@ def read(file, names, converters=None):
     if not path.exists():
         raise FileNotFoundError(f"data/{file} is missing; {cure}")
     with path.open(newline="", encoding="utf-8") as lines:
-        reader = csv.DictReader(lines)
+        reader = csv.DictReader(lines, strict=True)
         rows = []
-        if missing := set(names) - set(reader.fieldnames or ()):
-            raise ValueError(f"data/{file} has no column {', '.join(sorted(missing))}; {cure}")
-        for row in reader:
-            try:
+        try:
+            if missing := set(names) - set(reader.fieldnames or ()):
+                raise ValueError(f"it has no column {', '.join(sorted(missing))}")
+            for row in reader:
                 values = [convert(row[name]) for name, convert in zip(names, converters, strict=True)]
-                if (
-                    None in row
-                    or None in row.values()
-                    or not all(math.isfinite(v) for v in values if isinstance(v, float))
-                ):
-                    raise ValueError
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"data/{file}, line {reader.line_num}: cannot read {list(row.values())}; {cure}"
-                ) from None
-            rows.append(values)
+                finite = all(math.isfinite(v) for v in values if isinstance(v, float))
+                if None in row or None in row.values() or not finite:
+                    raise ValueError(f"it has {list(row.values())}")
+                rows.append(values)
+        except (csv.Error, TypeError, ValueError) as error:  # also a UnicodeDecodeError
+            raise ValueError(f"data/{file}, line {reader.line_num}: {error}; {cure}") from None
     if len(rows) != ROWS[file]:
         raise ValueError(f"data/{file} has {len(rows)} rows, expected {ROWS[file]}; {cure}")
     return rows

@@ -4,6 +4,7 @@ import functools
 import inspect
 import operator
 import os
+import re
 import reprlib
 from types import FunctionType, MethodType
 
@@ -45,8 +46,29 @@ def several(name, value, what="a list"):
 
 
 def file_name(name, value):
-    """Return the value if it is a path. Else raise TypeError. (`open` takes an integer for a file descriptor.)"""
-    return expect(isinstance(value, str | os.PathLike), name, value, "the name of a file")
+    """Return a path as text, with the home folder in the place of `~` at its start.
+
+    Raises TypeError if it is no path (`open` takes an integer for a file descriptor), ValueError for an address such as
+    gs://models, or if nothing says which folder is the home folder: a folder of such a name would be made otherwise.
+    """
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    expect(isinstance(path, str) and path, name, value, "the name of a file")
+    if re.match(r"[a-z][a-z0-9+.-]+:/", path, re.IGNORECASE):
+        raise ValueError(f"{name} is {path!r}, an address; expected a file or folder of this computer")
+    found = os.path.expanduser(path)
+    if re.match(r"~([/\\]|$)", found):
+        raise ValueError(f"{name} is {path!r}, and no home folder is known here; give the path without ~")
+    return found
+
+
+def sample_of(dataset, key, cure):
+    """Return dataset[key]. IndexError and KeyError are raised again with the data set, the key and the cure in them."""
+    try:
+        return dataset[key]
+    except (IndexError, KeyError) as error:
+        kind = KeyError if isinstance(error, KeyError) else IndexError
+        told = f"{type(dataset).__name__}[{key!r:.60}] raises {type(error).__name__}: {error}"
+        raise kind(f"DataLoader: {told}; {cure}") from error
 
 
 def dtype_of(name, value, allowed="float32 float64 int64 bool"):

@@ -3,6 +3,8 @@
 import difflib
 import dis
 import functools
+import inspect
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -74,11 +76,39 @@ def lacking(what, *names):
     return mark
 
 
-def refuse_arguments(what, given):
-    """Raise TypeError if there are arguments left. For one of version 1 it says what to use."""
+def refuse_arguments(what, given, kind=None):
+    """Raise TypeError if there are arguments left. It says which there are in a class `kind`, or what to use."""
     for name in given:
         cure = f"; use {cures_of('callbacks')[name]}" if name in cures_of("callbacks") else ""
+        cure = f" here; there are {', '.join(inspect.signature(kind).parameters)}" if kind else cure
         raise TypeError(f"{what}: there is no argument {name!r}{cure}")
+
+
+_CALL = re.compile(r"^[\w.<>]+\(\) (?=got an unexpected|got multiple|takes |missing )")
+
+
+def named_call(error, name, function, theirs=None):
+    """Return the TypeError of a call with wrong arguments, in the user's words, or None for any other error.
+
+    `name`: what the user calls the `function`. `theirs`: {an argument of ours: the user's name for it}.
+    """
+    found = _CALL.match(str(error)) if type(error) is TypeError else None
+    if found is None:
+        return None
+    told = str(error)[found.end() :]
+    takes = [theirs.get(each, each) if theirs else each for each in _arguments(function)]
+    for ours, their in (theirs or {}).items():
+        told = told.replace(f"{ours!r}", f"{their!r}")
+    return TypeError(f"{name}() {told}" + (f"; it takes {', '.join(takes)}" if takes else ""))
+
+
+def _arguments(function):
+    """Return the names of a function's arguments, without *args and **options; [] if they are not known."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
 
 
 def _belongs(place, name, value):
@@ -88,6 +118,13 @@ def _belongs(place, name, value):
         made = not hasattr(value, "__file__")
         return place in value.__name__ and (made or not ("_" in name or name in ours) or name == "lr_scheduler")
     return name not in ours and not (name.isupper() and isinstance(value, dict | list | tuple))
+
+
+def _nearest(name, names):
+    """Return the name that a mistyped one means: in other letters, or nearly the same from its first letter on."""
+    same = [each for each in names if each.lower() == name.lower()]
+    near = difflib.get_close_matches(name, names, 3, 0.8)
+    return next((each for each in (*same, *near) if each[:1].lower() == name[:1].lower()), None)
 
 
 def module_api(place, own, *tables):
@@ -107,9 +144,9 @@ def module_api(place, own, *tables):
             if name in table and not name.endswith("_"):
                 return table[name]
         cures = cures_of(framework)
-        near = difflib.get_close_matches(name, names(), 1, 0.75) if name not in cures else []
         cure = f"use {cures.get(name)}" if name in cures else f"dir({place}) lists what it has"
-        cure = f"the nearest is {near[0]!r}" if near else cure
+        if name not in cures and (near := _nearest(name, names())):
+            cure = f"the nearest is {near!r}"
         raise missing(f"{place} has no {name!r} here; {cure}", name)
 
     return find, names

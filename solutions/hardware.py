@@ -102,7 +102,7 @@ def in_one_loop(a, x, y):
         with a.loop("rows") as r:
             v = a.load(x, r, k)
             total += v
-            a.store(v - total.value() / a.count("rows"), y, r, k)
+            a.store(v - total.total() / a.count("rows"), y, r, k)
 
 
 def times_one_over_n(a, x, y):

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import core_alone
 import pytest
 
 from course import build
@@ -121,6 +122,13 @@ def linear_regression(x, y, weights, batches, learning_rate):
 # %%
 build.level("02_kernels", linear_regression)
 """
+
+
+@pytest.fixture(autouse=True)
+def names_from_the_start():
+    """In each test, the first Dense without a name is called dense."""
+    if names := sys.modules.get("levels_more.mid_level.names"):
+        names.count_anew()
 
 
 @pytest.fixture(scope="session")
@@ -270,6 +278,7 @@ def tell(request):
 
 
 def pytest_addoption(parser) -> None:
+    parser.addoption("--core", action="store_true", help="try levels alone: levels_more cannot be imported")
     parser.addoption("--all-notebooks", action="store_true", help="open all five notebooks in the browser, not one")
     parser.addoption("--all-answers", action="store_true", help="fill the blanks with each set of answers, not one")
     parser.addoption("--new-fronts", action="store_true", help="write golden/fronts.json anew")
@@ -280,6 +289,8 @@ def pytest_addoption(parser) -> None:
 
 def pytest_configure(config) -> None:
     config.told = {}  # section -> lines
+    if config.option.core:
+        core_alone.start()
     if config.option.seed is None:
         config.option.seed = getattr(config, "workerinput", {}).get("seed", random.randrange(10**6))
 
@@ -306,6 +317,8 @@ def pytest_ignore_collect(collection_path, config):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items) -> None:
     """The notebooks first, where they are a large part of all: a long test at the end has one processor wait for the other."""
+    if config.option.core:
+        core_alone.skip_marked(items)
     if config.option.markexpr == QUICK:
         items.sort(key=lambda item: "test_notebooks.py" not in item.nodeid)
 

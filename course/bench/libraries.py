@@ -52,7 +52,7 @@ KEEP_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_C
 def python_of(library, given):
     """Return the Python for a library: the one in `given`, the one that `--peer` made, or this one."""
     made = PEERS / library / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    return given.get(library) or (str(made) if made.exists() else sys.executable)
+    return os.path.expanduser(given.get(library) or (made if made.exists() else sys.executable))
 
 
 def command(library, python, *more):

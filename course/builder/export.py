@@ -24,6 +24,8 @@ This is what the five notebooks build, and it is whole. `levels_more` is built o
 '''
 PARAGRAPHS = "# fmt: off\n# isort: skip_file"  # its lists of names are wrapped like paragraphs
 ABSENT = "__getattr__ = absent(__name__)  # says where there is more"
+# What a level also offers of `levels.support`: the names that its exported cells import from these files.
+HANDED_ON = {"01_hardware": "levels.support.elementary"}
 SAYS_WHAT_IS_ABSENT = Import("levels.support.fronts", "absent", "")
 
 
@@ -53,7 +55,8 @@ def export(notebook, name: str) -> dict[str, File]:
             if not is_import(statement):
                 needs[cell.room] |= namespace.imports_for(statement, cell)
     note = f"# Built from {name}.ipynb: edit there, then run its last cell."
-    files = {"__init__.py": front(notebook, note, {n: namespace.homes[n].room for n in namespace.public})}
+    homes = {n: f".{namespace.homes[n].room}" for n in namespace.public} | handed_on(namespace, name)
+    files = {"__init__.py": front(notebook, note, homes)}
     for room in needs:
         files[f"{room}.py"] = module([cell for cell in exported if cell.room == room], note, needs[room])
     return files
@@ -95,14 +98,20 @@ def module(cells: list[Cell], note: str, needs: set[Import]) -> File:
     return File("".join(f"{line}\n" for line, _ in text), [number for _, number in text])
 
 
-def front(notebook, note: str, public: dict[str, str]) -> File:
-    """Return the level's `__init__.py`, which imports the public names of all rooms.
+def handed_on(namespace: Namespace, name: str) -> dict[str, str]:
+    """Return {name: file of `levels.support`} for the names that the level of this notebook hands on."""
+    imports = [entry for entries in namespace.imports.values() for entry, cell in entries.items() if cell.room]
+    return {entry.name: entry.module for entry in imports if entry.module == HANDED_ON.get(name)}
 
-    Its docstring is the notebook's title, the first line of the first Markdown cell.
+
+def front(notebook, note: str, public: dict[str, str]) -> File:
+    """Return the level's `__init__.py`, which imports the public names of all rooms, and of support what it hands on.
+
+    public: {name: module that defines it}. Its docstring is the notebook's title, the first line of its first cell.
     """
     prose = "".join([cell.source.strip() for cell in notebook.cells if cell.cell_type == "markdown"][:1])
     doc = re.sub(r"^#+\s*|[*`\\\"]", "", prose.split("\n")[0]).strip() or "A level"
-    needs = {Import(f".{room}", name, "") for name, room in public.items()} | {SAYS_WHAT_IS_ABSENT}
+    needs = {Import(module, name, "") for name, module in public.items()} | {SAYS_WHAT_IS_ABSENT}
     lines = [f'"""{doc}"""' if doc[-1] in ".!?" else f'"""{doc}."""', "", note, PARAGRAPHS]
     names = textwrap.wrap(", ".join(f'"{name}"' for name in sorted(public)), WIDTH - 5, break_on_hyphens=False)
     lines += [*import_lines(needs, paragraph), "", "__all__ = [", *(f"    {line}" for line in names), "]", ABSENT]

@@ -6,7 +6,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from course.builder import blanks
+from course.builder import answers, blanks
 from course.builder.cells import blank_in, read
 from course.builder.files import SUPPORT
 from course.builder.names import all_in, core_of, level_of, more_in, names_in, text_path
@@ -19,7 +19,8 @@ PACKAGES = ("course", "solutions", "levels_more")
 def inputs_of(root: Path, name: str, text) -> str:
     """Return a hash of all inputs of a notebook: its text, the levels and headings beneath, and the files that it uses.
 
-    For a notebook in `more`, all levels and all modules of `levels_more` count as used.
+    For a notebook in `more`, all levels and all modules of `levels_more` count as used. Of the answers to predictions,
+    those to its own questions count.
     """
     texts = {other: source_of(text_path(root, other)) for other in all_in(root)}
     beneath = [other for other in names_in(root) if other < name]
@@ -34,7 +35,9 @@ def inputs_of(root: Path, name: str, text) -> str:
     files = [(p.relative_to(root).as_posix(), p.read_bytes().replace(b"\r\n", b"\n").hex()) for p in paths]
     keys = [(cell.source, blank_in(cell.source)) for cell in text.cells if cell.cell_type == "code"]
     fillings = [blanks.in_place(source, core_of(name), key) for source, key in keys if key]
-    return hash_of(essence(text), headings, sorted(files), *fillings)
+    kept = answers.kept(root / answers.FOLDER)
+    told = {key: kept.get(key) for source, _ in keys for key in answers.keys_in(source)}
+    return hash_of(essence(text), headings, sorted(files), told, *fillings)
 
 
 def imported_by(root: Path, tree: ast.AST, modules: set[Path]) -> set[Path]:
@@ -85,7 +88,7 @@ def named_by(root: Path, sources: list[str], texts: list[str]) -> set[Path]:
     every = [source_of(path) for package in (*PACKAGES, "levels") for path in root.glob(f"{package}/**/*.py")] + texts
     found = set()
     for folder in (root / part for part in ("data", *PACKAGES)):
-        for path in folder.rglob("*"):
+        for path in {*folder.rglob("*")} - {*(root / answers.FOLDER).rglob("*")}:
             beside = next((p for p in path.parents if p > folder and (p / "__init__.py").exists()), folder)
             within = path.relative_to(beside).parts
             if path.is_file() and path.suffix != ".py" and not any(part.startswith((".", "__")) for part in within):

@@ -31,6 +31,7 @@ HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
 UNTIMED = re.compile(r"Exercises|More of the same kind|Where to go from here|Build|\d\d-\d+ · .*")
 SHOWS = ("page.source",)  # calls that show the source of their arguments
 MOVES = "checks.predict", "widgets.explore"
+TELLS = "checks.answer_to("  # the cell that tells an answer: its time is that of the question
 COMPARES = "compare.side_by_side", "walk.down"
 # collapsed lines per minute; minutes for each
 FOLDED = 20
@@ -131,6 +132,8 @@ class Reader:
         """Return the counts that a code cell adds to its section."""
         if key := blank_in(cell.source):
             return {"blanks": 1, "writes": (key,)}
+        if cell.source.startswith(TELLS):
+            return {}
         more = self.written_at_most(cell.source)
         try:
             tree = ast.parse(cell.source)

@@ -23,10 +23,19 @@ def read_notebook(root: Path, name: str, folder: str = "notebooks"):
     try:
         return nbformat.read(root / folder / f"{name}.ipynb", 4)
     except Exception as error:  # a damaged file may raise any error in the parser
-        what = "is missing" if isinstance(error, FileNotFoundError) else f"is damaged ({type(error).__name__}: {error})"
-        command = f"reset {name}" if folder == MINE else "build"
-        cure = f"`python3 -m course {command}` makes it from its text"
-        raise BuildError(f"{folder}/{name}.ipynb {what}: {cure}") from None
+        raise BuildError(f"{folder}/{name}.ipynb {unread(error, name, folder)}") from None
+
+
+def unread(error: Exception, name: str, folder: str) -> str:
+    """Return why a notebook could not be read, and what to do."""
+    if isinstance(error, FileNotFoundError):
+        if folder == MINE:
+            return f"is missing. Is it renamed? Rename it back to {name}.ipynb. `python3 -m course lab` makes a new one"
+        return "is missing: `python3 -m course build` makes it from its text"
+    cure = "`python3 -m course build` makes it from its text"
+    if folder == MINE:
+        cure = f"`python3 -m course reset {name}` puts the course's in its place, and keeps this one in .course/aside/"
+    return f"cannot be read ({type(error).__name__}: perhaps it was cut off). {cure}"
 
 
 def from_text(root: Path, name: str):

@@ -5,6 +5,7 @@ A reader's notebook, in `mine/`, builds `mine/levels`; `levels` itself is writte
 
 import contextlib
 import importlib.util
+import logging
 import os
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from course.builder import blanks
+from course.builder import blanks, own_file
 from course.builder.cells import BuildError, blank_in, code_lines, title
 from course.builder.export import export
 from course.builder.files import COPY, environment, write_level
@@ -32,7 +33,7 @@ def watch(name: str, *packages: str) -> None:
 
     In a reader's notebook, `levels` are those that the reader built. The trail and the five import only the core; those
     in `more` import `levels_more`, and some need `packages` that not every environment has. Raises BuildError if one of
-    these is missing, or if there is no notebook called `name`.
+    these is missing, if there is no notebook called `name`, or if the reader has renamed it.
     """
     from IPython import get_ipython
 
@@ -46,6 +47,20 @@ def watch(name: str, *packages: str) -> None:
     get_ipython().events.register("post_run_cell", remember)
     if not any(isinstance(finder, NotBuilt) for finder in sys.meta_path):
         sys.meta_path.append(NotBuilt())
+    if not any(isinstance(handler, Notes) for handler in logging.getLogger("levels").handlers):
+        logging.getLogger("levels").addHandler(Notes())
+    if HOME[0] == ROOT / MINE:
+        if told := own_file.missing(ROOT, name):
+            raise BuildError(told)
+        if told := own_file.another(ROOT, name):
+            print(f"Note: {told}.")
+
+
+class Notes(logging.Handler):
+    """Prints what `levels` logs for the reader. Python writes it to stderr, which Jupyter shows like an error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(f"Note: {record.getMessage()}")
 
 
 def find_home() -> None:
@@ -91,6 +106,8 @@ class NotBuilt:
 
 def level(name: str, *tasks) -> None:
     """Build the level of the saved notebook `name`, and check that these tasks give the same losses in it as here."""
+    if HOME[0] != ROOT and (told := own_file.missing(ROOT, name) or own_file.another(ROOT, name)):
+        raise BuildError(told)
     notebook = read_notebook(ROOT, name, MINE if HOME[0] != ROOT else "notebooks")
     find_unsaved(notebook, RAN)
     files = export(notebook, name)

@@ -97,7 +97,7 @@ def five_levels(figure, comparison):
     sheet.write(14, 20, f"{comparison.title}: {ways}", size=11, weight="bold")
 
     heads = [
-        (184, "lines\nof code"),
+        (184, "lines\nper step"),
         (268, "launches\nper step"),
         (342, "bytes\nper step"),
         (640, "measured /\npredicted"),

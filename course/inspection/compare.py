@@ -6,7 +6,6 @@ import inspect
 import re
 import statistics
 import sys
-import textwrap
 import time
 import timeit
 from typing import Any, NamedTuple
@@ -14,12 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from course import reference
-from course.builder.cells import code_lines
 from course.builder.names import level_of
 from course.builder.session import WATCHED
 from course.figures import LEVELS
 from course.inspection.comparison import Comparison, Row, score_of
-from course.inspection.marks import functions_of, read
+from course.inspection.marks import line_counts, read
 
 
 def by_level(tasks):
@@ -39,16 +37,6 @@ def by_level(tasks):
             raise ValueError(f"two functions are on level {level}, {place}; pass one per level")
         found[level] = task
     return dict(sorted(found.items()))
-
-
-def lines(*functions):
-    """The number of lines of code of these functions, without blank lines, comments and docstrings."""
-    return sum(code_lines(textwrap.dedent(inspect.getsource(function))) for function in functions)
-
-
-def lines_of(task):
-    """The number of lines of code of a task function and the functions it uses (`functions_of`), without check_…."""
-    return sum(code_lines(source) for name, source in functions_of(task).items() if not name.startswith("check_"))
 
 
 def microseconds(train, task, steps=1000, repeats=5):
@@ -123,7 +111,7 @@ def versions(task, functions, last):
         end = task._replace(weights=before.weights, batches=task.batches[-last:])
     kinds = {
         0: [("0 plain Python", in_plain_python, end)],
-        1: [("1 scalar", unchanged, task), ("1 SIMD", unchanged, in_float32(task))],
+        1: [("1 float64", unchanged, task), ("1 float32", unchanged, in_float32(task))],
         2: [("2", unchanged, end)],
         3: [("3 eager", op_by_op, end), ("3 compiled", unchanged, task)],
         4: [("4", unchanged, task)],
@@ -204,14 +192,16 @@ def measure(task, *functions, last=None, repeats=3):
         own = len(fit.losses)
         guess = predicted(version, launches, nbytes, small_launch(version) or one)
         losses = fit.losses if own == len(task.batches) else np.concatenate([before.losses, fit.losses])
-        what = name, version.level, read(version.written), lines_of(version.written)
+        code = read(version.written)
+        what = name, version.level, code, *line_counts(code)
         rows.append(Row(*what, launches, nbytes, guess, whole / own, losses, own, score_of(version, fit)))
     return Comparison(task.title, rows)
 
 
 def run_in_turns(todo, repeats):
     """{name: Fit} and {name: (median seconds of a run of one step, of a run of all steps)} of all versions."""
-    seconds = ground("seconds")
+    from levels.support.measure import seconds
+
     fits = {}
     times = {version.name: ([], []) for version in todo}
     for _ in range(repeats):
@@ -246,26 +236,33 @@ def traffic(version):
 
 def operations_a_row(version):
     """The additions, subtractions, multiplications and divisions per row, in level 1's program for the task."""
-    program = {"linear_regression": "line_program", "dnn_classifier": "net_program"}[version.written.__name__]
-    shapes = tuple(w.shape for w in version.task.weights)
-    return operations(ground(program)(np.dtype("f8"), shapes))
+    one_row = {"linear_regression": "line_row", "dnn_classifier": "net_row"}[version.written.__name__]
+    return operations(program_of(ground(one_row), version.task))
+
+
+def program_of(one_row, task, dtype="f8"):
+    """Level 1's program that trains a task. `one_row` writes what a row does: level 1's `line_row` or `net_row`."""
+    a = ground("Assembler")("train", dtype)
+    ground("write_steps")(a, one_row, [w.shape for w in task.weights])
+    return a.assemble()
 
 
 def operations(program):
     """The additions, subtractions, multiplications and divisions in the innermost loop of a program of level 1."""
-    inner = program.text.split("\nagain")[0].split("\nbody")[-1]
+    inner = program.text.split("%next")[0].split("\nbody")[-1]
     return len(re.findall(r"= f(?:add|sub|mul|div) ", inner))
 
 
 def step_time(program, task, batch=None, steps=5000):
     """Seconds per step of level 1's training program, in one call of `steps` steps, without its checks and copies."""
+    from levels.support.measure import seconds
+
     cpu = ground("pool")()["cpu:0"]
     rows = task.batches[:steps, :batch]
-    names = ("w", "b") if len(task.weights) == 2 else ("w1", "b1", "w2", "b2", "w3", "b3")
-    numbers = dict(x=task.x, y=task.y) | dict(zip(names, task.weights, strict=True))
+    numbers = dict(x=task.x, y=task.y) | {f"w{k}": w for k, w in enumerate(task.weights)}
     given = {name: cpu.put(array.astype(program.dtype)) for name, array in numbers.items()}
     given |= dict(batches=cpu.put(rows), losses=cpu.alloc((len(rows),), program.dtype))
-    return ground("seconds")(program.bind(rate=0.0005, **given)) / len(rows)
+    return seconds(program.bind(rate=0.0005, **given)) / len(rows)
 
 
 def small_launch(version):
@@ -289,11 +286,9 @@ def predicted(version, launches, nbytes, price):
     """Predict the seconds of a step: launches · price + max(flops / peak, bytes / bandwidth), as on level 1.
 
     The price is the time of a small launch. For a program with one launch it is the time of a run of a single step:
-    checks, tracing, assembling. The peak is that of float32 with all lanes; in float64 a row uses only one lane.
+    checks, tracing, assembling. The peak is that of float32 with all lanes; a row uses only one lane.
     """
     from levels.support.machine import host_lanes
 
-    x = version.task.x
-    lanes = host_lanes()
-    flops = version.task.batches.shape[1] * operations_a_row(version) * (lanes if x.dtype == np.float64 else 1)
+    flops = version.task.batches.shape[1] * operations_a_row(version) * host_lanes()
     return launches * price + ground("pool")()["cpu:0"].roofline(flops, nbytes)

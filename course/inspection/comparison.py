@@ -14,7 +14,8 @@ class Row(NamedTuple):
     name: str  # "3 eager"
     level: int  # 0 is plain Python
     code: dict  # {mark: its steps}, as `marks.read` finds them
-    lines: int
+    lines: int  # under the five marks
+    called: int  # lines of the functions that those lines call
     launches: float  # per step
     nbytes: float  # per step
     predicted: float  # seconds per step
@@ -35,6 +36,7 @@ class Comparison(NamedTuple):
         return {
             "numbers": [str(row.losses.dtype) for row in self.rows],
             "lines": [str(row.lines) for row in self.rows],
+            "lines they call": [str(row.called) for row in self.rows],
             "launches per step": [launches_of(row) for row in self.rows],
             "bytes per step": [f"{row.nbytes:,.0f}" for row in self.rows],
         }
@@ -44,19 +46,36 @@ class Comparison(NamedTuple):
         return [(row, row.name.partition(" ")[2] if row.level else "") for row in self.rows if row.level == level]
 
     def facts(self, level):
-        """A level's lines of code, and the time of a step in each of its versions."""
+        """A level's lines under the five marks, and the time of a step in each of its versions."""
         rows = self.versions(level)
         return [f"{rows[0][0].lines} lines", *(f"{micro(row.measured)} {kind}".strip() for row, kind in rows)]
 
     def more(self, level):
-        """The launches, bytes and predicted time of a step in each version of a level, and its score (if `scored`)."""
-        told = []
-        for row, kind in self.versions(level):
+        """A level's lines that the marked ones call, and for each version a step's launches, bytes and predicted time.
+
+        And its score, if `scored`.
+        """
+        rows = self.versions(level)
+        told = page.lines_called(rows[0][0].called)
+        for row, kind in rows:
             parts = [launches_per_step(row), f"{row.nbytes:,.0f} bytes per step", f"predicted {micro(row.predicted)}"]
             if row.losses.dtype != np.float64:
                 parts.append(f"last loss {loss_of(row)}")
             told.append(f"{kind} {'; '.join([*parts, *[row.score] * self.scored()])}".strip())
         return told
+
+    def why(self):
+        """Why level 2 takes longer than those above it, in words; "" unless all of these levels are there."""
+        rows = {row.name: row for row in self.rows}
+        if not rows.keys() >= {"2", "3 compiled", "4", "5"}:
+            return ""
+        two = rows["2"]
+        return (
+            "Why does a step take so much longer on level 2 than on 3 compiled, 4 and 5? On level 2 it consists of "
+            f"{launches_of(two)} launches, about {micro(two.measured / two.launches)} each: a launch costs a "
+            "microsecond or more, however little it computes. The other three run all "
+            f"{len(two.losses):,} steps in one launch, or in a few."
+        )
 
     def scored(self):
         """Whether scores are shown: only with level 5, whose notebook lets the reader predict them first."""

@@ -1,15 +1,14 @@
 """One task as a program in TensorFlow, in PyTorch and on a level, side by side; and programs changed to run here."""
 
+import html
 from typing import Any, NamedTuple
 
 import numpy as np
-from IPython.display import Markdown
 
 from course import programs
-from course.builder.cells import code_lines
 from course.inspection import compare
 from course.inspection import side_by_side as page
-from course.inspection.marks import read, read_program
+from course.inspection.marks import line_counts, read, read_program
 
 APIS = {3: "low", 4: "mid", 5: "high"}  # {level of the course: the API that corresponds to it}
 TASKS = {"linear_regression": "linear", "dnn_classifier": "rings"}
@@ -23,7 +22,8 @@ class Row(NamedTuple):
     name: str  # "tf 2.21", or "3"
     level: Any  # "tf", "torch", or a level
     code: dict  # {mark: its steps}, as `marks.read` finds them
-    lines: int
+    lines: int  # under the five marks
+    called: int  # lines of the functions that those lines call
     losses: Any  # [steps]
 
 
@@ -35,15 +35,24 @@ class Spellings(NamedTuple):
 
     def counts(self):
         """{what is counted: [its text for each row]}"""
-        return {"numbers": [str(row.losses.dtype) for row in self.rows], "lines": [str(row.lines) for row in self.rows]}
+        return {
+            "numbers": [str(row.losses.dtype) for row in self.rows],
+            "lines": [str(row.lines) for row in self.rows],
+            "lines they call": [str(row.called) for row in self.rows],
+        }
 
     def facts(self, level):
-        """The lines of code of a level's programs. There is no time, because the frameworks do not run here."""
+        """The lines of a level's program under the five marks. There is no time: the frameworks do not run here."""
         return [f"{row.lines} lines" for row in self.rows if row.level == level]
 
     def more(self, level):
-        """The dtype in which a level's programs compute."""
-        return [f"{row.name}: {row.losses.dtype}" for row in self.rows if row.level == level]
+        """The lines that a level's marked lines call, and the dtype in which its program computes."""
+        (row,) = (row for row in self.rows if row.level == level)
+        return [*page.lines_called(row.called), f"{row.name}: {row.losses.dtype}"]
+
+    def why(self):
+        """Nothing: no times are shown that ask for a reason."""
+        return ""
 
     def answers(self):
         """Yield (heading, losses, the frameworks that give them) for each distinct answer in the digits shown."""
@@ -65,9 +74,23 @@ class Spellings(NamedTuple):
         return page.as_html(self)
 
 
+class Program(NamedTuple):
+    """A whole program, and a sentence about its losses."""
+
+    text: str
+    told: str
+
+    def __repr__(self):
+        return f"{self.text}\n\n{self.told}"
+
+    def _repr_html_(self):
+        look = "white-space:pre;overflow-x:auto"
+        return f'<pre style="{look}">{html.escape(self.text)}</pre>\n<p>{html.escape(self.told)}</p>'
+
+
 def row_of(program, name, level):
     code = read_program(program.name, program.text)
-    return Row(name, level, code, code_lines(program.text), np.array(program.losses))
+    return Row(name, level, code, *line_counts(code), np.array(program.losses))
 
 
 def beside(task, train):
@@ -82,7 +105,8 @@ def beside(task, train):
     found = [programs.program(framework, APIS[level], TASKS[train.__name__]) for framework in ("tf", "torch")]
     fit = train(task.x, task.y, task.weights, task.batches[: len(found[0].losses)], task.learning_rate)
     rows = [row_of(each, f"{each.framework} {each.version}", each.framework) for each in found]
-    return Spellings(task.title, [*rows, Row(str(level), level, read(train), compare.lines_of(train), fit.losses)])
+    code = read(train)
+    return Spellings(task.title, [*rows, Row(str(level), level, code, *line_counts(code), fit.losses)])
 
 
 def three(framework, title, task):
@@ -92,10 +116,10 @@ def three(framework, title, task):
 
 
 def here(framework, api, task):
-    """The program with its imports changed so that it runs on `levels_more`, and its stored losses, as Markdown."""
+    """The program with its imports changed so that it runs on `levels_more`, and its stored losses."""
     program = programs.program(framework, api, task)
     lines = zip(program.text.splitlines(), programs.here(program.text).splitlines(), strict=True)
     text = "\n".join(new if new == old else f"{new}  # it was: {old}" for old, new in lines)
-    losses = ", ".join(f"`{program.losses[step - 1]:#.{DIGITS}g}`" for step in STEPS)
+    losses = ", ".join(f"{program.losses[step - 1]:#.{DIGITS}g}" for step in STEPS)
     told = f"Its losses of steps {STEPS[0]}, {STEPS[1]} and {STEPS[2]}: {losses}"
-    return Markdown(f"```python\n{text}\n```\n\n{told} ({page.COLUMNS[framework]} {program.version})")
+    return Program(text, f"{told} ({page.COLUMNS[framework]} {program.version})")

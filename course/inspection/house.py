@@ -27,7 +27,6 @@ ROOMS = {  # each package's rooms; a room imports only from itself and from room
         "torch",
         "tensorflow",
         "torchmetrics",
-        "pytorch_lightning",
         "torchkeras",
     ),
 }

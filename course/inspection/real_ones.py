@@ -111,7 +111,7 @@ QUESTIONS = (
     Question(
         3,
         "Who decides which kernel runs?",
-        ("kernels", "kernel_of"),
+        ("kernels", "plan"),
         There("torch", "aten/src/ATen/core/dispatch/Dispatcher.h", "Dispatcher.call", 180),
         There("tensorflow", "tensorflow/core/framework/op_kernel.h", "FindKernelDef", 1518),
         "PyTorch's table also has rows for autograd, mixed precision and `vmap`, which run before the row of the device, "

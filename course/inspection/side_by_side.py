@@ -1,31 +1,49 @@
 """The levels side by side: for each part of a step the code of all levels, as a page, on paper and as text.
 
 It shows one or more compare.Comparison, or a framework_programs.Spellings. The page consists of plain tables, `<pre>`
-and `<details>`, so it remains readable without styles and scripts, as on GitHub. side_by_side.css decides which columns
-are beside each other. `python -m course.practice.teaching pictures side_by_side` takes the picture in README.md.
+and `<details>`, so it remains readable without styles and scripts: on GitHub, and in a notebook that JupyterLab does
+not trust (see code_lines.py). side_by_side.css decides which columns are beside each other.
+`python -m course.practice.teaching pictures side_by_side` takes the pictures in README.md.
 """
 
 import html
 import io
 import itertools
 import re
-import textwrap
 from pathlib import Path
 
 from course.figures import HUES, LEVELS
+from course.inspection import code_lines
+from course.inspection.code_lines import left
 from course.inspection.marks import AROUND, MARKS
 from course.setup import files
 
 NAMES = {level: f"{name.replace('_level', '-level API')}" for level, name in enumerate(LEVELS, 1)}
 COLUMNS = {0: "plain Python", **NAMES, "tf": "TensorFlow", "torch": "PyTorch"}
-HOUSE = [(3, 4, 5), (1, 2)]  # the columns of the two tables of a five-level page, the upper levels first
+STOREYS = [(1, 2), (3, 4, 5)]  # the columns of the two tables of a five-level page
 WIDTH = 120  # characters in a line of a terminal
 STYLE = Path(__file__).with_name("side_by_side.css")
+GROUNDS = {"light": "#ffffff", "dark": "#0d1117"}  # the page behind a picture, in each colour scheme
+# In a picture nothing can be clicked, so nothing looks as if it could be. The page says why the times differ.
+STILL = """<style>
+.side-by-side.side-by-side.side-by-side.tabs { padding-top: 0; }
+.side-by-side.side-by-side.side-by-side.tabs .task {
+  & > summary, & .levels::before { display: none; }
+  & > summary + p { position: static; }
+}
+.side-by-side.side-by-side.side-by-side .levels + p { display: none; }
+.side-by-side.side-by-side.side-by-side td summary { list-style: none; &::before { content: "… "; } }
+</style>"""
 
 
 def codes(comparison):
     """{level: {mark: steps}}"""
     return {row.level: row.code for row in comparison.rows}
+
+
+def lines_called(count):
+    """How many lines the lines under the marks call, in words, as a list; [] if they call none."""
+    return [f"these lines call {count} more"] * bool(count)
 
 
 def shared(code, mark):
@@ -79,10 +97,8 @@ def passage(level, code, mark):
 
 
 def folded(line, lead):
-    """A line after its lead, wrapped to the width of a terminal. Continuation lines are indented further."""
-    indent = " " * (len(line) - len(line.lstrip()) + 8)
-    wrapper = textwrap.TextWrapper(WIDTH - len(lead), subsequent_indent=indent, break_on_hyphens=False)
-    return [lead + piece for piece in wrapper.wrap(line)]
+    """A line of code after its lead, broken to the width of a terminal."""
+    return [f"{lead}{' ' * indent}{piece}" for piece, indent in code_lines.broken(line, WIDTH - len(lead))]
 
 
 # As HTML, without a script and without a kernel.
@@ -99,7 +115,8 @@ def as_html(*comparisons, everything=False):
         name = "" if everything else f' name="{html.escape(group)}"'
         tables = "".join(table(comparison, levels, everything) for levels in storeys(comparison))
         head = f"<summary>{html.escape(comparison.title)}</summary>{answers(comparison)}"
-        parts.append(f'<details class="task"{opened}{name}>{head}<div class="levels">{tables}</div></details>')
+        end = f"<p>{html.escape(comparison.why())}</p>\n" * bool(comparison.why())
+        parts.append(f'<details class="task"{opened}{name}>{head}<div class="levels">{tables}</div>{end}</details>')
     kind = "side-by-side paper" if everything else "side-by-side"
     many = " tabs" if len(comparisons) > 1 else ""
     choose = " choose" if len(codes(comparisons[0])) > 3 else ""
@@ -109,11 +126,11 @@ def as_html(*comparisons, everything=False):
 def storeys(comparison):
     """The levels of each table: two tables without plain Python if all five levels are there, otherwise one table."""
     levels = codes(comparison)
-    return HOUSE if levels.keys() >= {1, 2, 3, 4, 5} else [[*levels]]
+    return STOREYS if levels.keys() >= {1, 2, 3, 4, 5} else [[*levels]]
 
 
 def style():
-    return STYLE.read_text(encoding="utf-8")
+    return "\n".join(path.read_text(encoding="utf-8") for path in (code_lines.STYLE, STYLE))
 
 
 def hue(level):
@@ -139,46 +156,44 @@ def table(comparison, levels, everything):
     code = codes(comparison)
     heads = "".join(head(comparison, level) for level in levels)
     rows = [f"<tr><th></th>{heads}</tr>"]
+    most = code_lines.width(len(levels))
     for mark in MARKS:
-        cells = "".join(cell(level, code[level], mark, everything) for level in levels)
-        rows.append(f"<tr><th>{mark}</th>{cells}</tr>")
+        cells = "".join(cell(level, code[level], mark, most, everything) for level in levels)
+        rows.append(f'<tr><th valign="top" style="vertical-align:top">{left(mark)}</th>{cells}</tr>')
     body = "\n".join(rows)
     return f"<table>{body}</table>\n"
 
 
 def head(comparison, level):
     """A table head: a level's number, name and `facts`. Opened, it also shows `more`, what a step consists of."""
-    facts = " · ".join(comparison.facts(level))
+    facts = " · ".join(f'<span style="white-space:nowrap">{fact}</span>' for fact in comparison.facts(level))
     more = "<br>".join(comparison.more(level))
-    name = f"<b>&nbsp;{level}&nbsp;</b> {COLUMNS[level]}"
+    name = f'<b style="background:{hue(level)};color:black">&nbsp;{level}&nbsp;</b> {COLUMNS[level]}'
     opens = f"<details><summary>{name}</summary>{more}</details>" if more else f"<p>{name}</p>"
-    return f'<th class="level-{level}" style="--hue:{hue(level)}">{opens} <small>{facts}</small></th>'
+    look = f"border-top:4px solid {hue(level)};vertical-align:top"
+    return f'<th class="level-{level}" valign="top" style="{look}">{left(f"{opens} <small>{facts}</small>")}</th>'
 
 
-def cell(level, code, mark, everything):
-    """The code of a level under a mark, followed by the helpers that it calls, folded unless `everything`."""
+def cell(level, code, mark, most, everything):
+    """The code of a level under a mark, followed by the helpers that it calls, folded unless `everything`.
+
+    most: the letters of a line.
+    """
     steps = code.get(mark, ())
     shown = [line for step in steps for line in step.text.splitlines()]
     more = [step for step in steps for steps in step.opens for step in steps]
     if len(steps) == 1 and steps[0].is_call():  # a line that is only a call is followed by the function that it calls
         shown += [line for step in more for line in step.text.splitlines()]
         more = [step for step in more for steps in step.opens for step in steps]
-    inner = pre(shown) if shown else "<i>the same line</i>" if mark in code else "<i>–</i>"
+    inner = code_lines.pre(shown, most) if shown else "<i>the same line</i>" if mark in code else "<i>–</i>"
     lines = [line for step in more for _, line in step.lines()]
     if lines:
         opened = " open" * everything
         plural = "s" * (len(lines) > 1)
-        inner += f"<details{opened}><summary>{len(lines)} more line{plural}</summary>{pre(lines)}</details>"
-    return f'<td class="level-{level}" data-level="{level}" style="--hue:{hue(level)}">{inner}</td>'
-
-
-def pre(lines):
-    """Lines of code as `<pre>`, with real line ends. A wrapped line continues with more indentation."""
-    parts = []
-    for line in lines:
-        indent = len(line) - len(line.lstrip())
-        parts.append(f'<code style="--indent:{indent}ch">{html.escape(line)}\n</code>')
-    return f"<pre>{''.join(parts)}</pre>"
+        called = code_lines.pre(lines, most)
+        inner += f"<details{opened}><summary>{len(lines)} more line{plural}</summary>{called}</details>"
+    look = f"border-left:3px solid {hue(level)};vertical-align:top"
+    return f'<td class="level-{level}" data-level="{level}" valign="top" style="{look}">{left(inner)}</td>'
 
 
 # On paper and as a picture.
@@ -195,12 +210,21 @@ def document(title, page):
     return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>{page}</html>\n'
 
 
-def picture(chromium, page, width=1280):
-    """The bytes of a PNG in 64 colours: the first task of a page, in a browser window of this width in pixels."""
+def still(page, scheme):
+    """The page as a document to be photographed, in a colour scheme: without what invites a click."""
+    look = f"margin:0;padding:12px;color-scheme:{scheme};background:{GROUNDS[scheme]};color:CanvasText"
+    return document("levels", f'<body style="{look}">{page}{STILL}</body>')
+
+
+def picture(chromium, page, scheme="light", width=1280):
+    """The bytes of a PNG in 64 colours: the first task of a page, in a browser window of this width in pixels.
+
+    scheme: "light" or "dark".
+    """
     from PIL import Image
 
-    tab = chromium.new_page(viewport={"width": width, "height": 800}, device_scale_factor=1.5)
-    tab.set_content(document("levels", f'<body style="margin:0;padding:12px;background:white">{page}</body>'))
+    tab = chromium.new_page(viewport={"width": width, "height": 800}, device_scale_factor=1.5, color_scheme=scheme)
+    tab.set_content(still(page, scheme))
     shot = tab.locator(".side-by-side").screenshot()
     tab.close()
     packed = io.BytesIO()

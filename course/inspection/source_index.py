@@ -31,8 +31,9 @@ class Place(NamedTuple):
     first: int  # first line in the built file; 0 before the level is built
     last: int
     adds_to: str = ""  # if in levels_more: the level that it extends
+    library: str = ""  # the folder of a name that the level only hands on, such as levels/support
 
-    file = property(lambda self: f"{'levels/' * (self.level != MORE)}{self.level}/{self.room}.py")
+    file = property(lambda self: f"{self.library or 'levels/' * (self.level != MORE) + self.level}/{self.room}.py")
 
     title = property(lambda self: self.heading.split(" (")[0])
 
@@ -55,7 +56,7 @@ class Place(NamedTuple):
 
 
 # rooms with other frameworks' spellings: for their names `where` shows the definition in `levels` instead
-SPELLINGS = {"torch", "tensorflow", "torchkeras", "pytorch_lightning", "torchmetrics", "missing"}
+SPELLINGS = {"torch", "tensorflow", "torchkeras", "torchmetrics", "missing"}
 
 
 def places(root=ROOT):
@@ -63,7 +64,7 @@ def places(root=ROOT):
 
     Names in classes are included. Lines refer to the `levels` that this kernel runs, which may be the reader's own.
     """
-    found = places_of_more(root)
+    found = places_of_more(root) + handed_on(root)
     home = HOME[0] if root == ROOT else root
     for path in sorted(root.glob("notebooks/text/*.py")):
         level = path.stem.split("_", 1)[1]
@@ -125,6 +126,28 @@ def places_of_more(root):
             what = "\n".join(around.split("\n")[start:end])
             where = shown.get((module, name.split(".")[0]), ("", ""))
             found.append(Place(name, MORE, room, *where, "", what, begin + start + 1, begin + end, adds_to))
+    return found
+
+
+def handed_on(root):
+    """The Place of every name of `levels/support` that a level hands on, in the core or in `levels_more`."""
+    found = []
+    known = set()
+    for package, level in [(package, level) for level in LEVELS for package in ("levels", MORE)]:
+        file = root / package / level / "__init__.py"
+        for statement in ast.parse(file.read_text(encoding="utf-8")).body if file.exists() else ():
+            library, _, room = (getattr(statement, "module", None) or "").rpartition(".")
+            if library != "levels.support" or room == "fronts":  # (what says of a missing name where it is)
+                continue
+            text = (root / "levels" / "support" / f"{room}.py").read_text(encoding="utf-8")
+            names = {each.name for each in statement.names if each.asname is None} - known
+            known |= {*names} if package == MORE else set()
+            for name, around, start, end in definitions_in(text):
+                if name in names:
+                    begin = text[: text.find(around)].count("\n")
+                    what = "\n".join(around.split("\n")[start:end])
+                    place = MORE if package == MORE else level, room, "", "", "", what, begin + start + 1, begin + end
+                    found.append(Place(name, *place, level * (package == MORE), "levels/support"))
     return found
 
 

@@ -78,7 +78,8 @@ class Found:
     def _repr_html_(self):
         rows = [f"<div><b>{html.escape(self.title)}</b></div>"]
         for place in self.shown:
-            source = f"<pre style='font-size:11px;background:none'>{html.escape(place.source)}</pre>"
+            style = "font-size:11px;background:none;white-space:pre;overflow-x:auto"
+            source = f"<pre style='{style}'>{html.escape(place.source)}</pre>"
             rows.append(
                 f"{place.link(place.section)}<details><summary><code>{place.lines}</code></summary>{source}</details>"
             )
@@ -95,7 +96,7 @@ def where(name):
     index = places()
     spelling = spelling_of(name)
     modules = {module.replace(".", "/") for _, module in front_modules()}
-    index = [place for place in index if place.level != MORE or place.room in modules]
+    index = [place for place in index if place.level != MORE or place.library or place.room in modules]
     core_first = sorted(index, key=lambda place: place.level == MORE)
     known = dict.fromkeys(place.name for place in core_first)
     ours = resolved(name, known)

@@ -1,4 +1,4 @@
-"""`predict`: cells that ask the reader for a prediction before the page shows the answer."""
+"""Predictions: `predict` asks before the page shows a result, `answer_to` tells after it who was right, and why."""
 
 import html
 import inspect
@@ -11,26 +11,37 @@ from numbers import Number, Real
 
 import ipywidgets
 import numpy as np
+from IPython.display import DisplayHandle
 
-from course.practice import progress
+from course.practice import answers, progress
 
 ANSWERS = "COURSE_ANSWERS"  # set to 1 by `python3 -m course lab --answers`
+VERDICTS = {}  # a question's key -> what was said of the answer that was committed last in this kernel
+TOLD = set()  # the keys of the questions whose answer has been shown in this kernel
+MARKS = re.compile(r"`([^`]+)`|\*\*(.+?)\*\*")  # one pattern for both: the stars in the code `2**24` are not bold
 
 
-def predict(question, answer, because, *, choices=None, slider=None, unit=""):
-    """Ask a question, let the reader commit to an answer, then show the right one and why.
+def predict(key, question, *, choices=None, slider=None):
+    """Ask a question, and let the reader commit to an answer. `answer_to` tells the right one, after the result.
 
-    With `choices`, the answer is one of them. With `slider=(low, high)` or `(low, high, step)` it is a number between
-    low and high. With neither it is a number that the reader types. `unit` is shown after the answer. A slider without
-    a step moves by a hundredth of its range or, if 0 < 100 * low < high, by equal factors, 20 per power of ten.
-    Question and explanation may hold `code`, **bold** and paragraphs. All of it is stored and compared from run to run,
-    so no answer may be a measured number. If readers measure it on their own machines, `answer=(low, high)` is the
-    range of usual results. The first committed answer counts in `python3 -m course progress`.
-    A cell with the tag hide-input still shows its first line: make it `# a question: run me`, or break the line after
-    `predict(`.
-    Raises ValueError if the arguments do not fit together.
+    The right answer and its reason stand under the key in `course/practice/answers`. With `choices`, the answer is one
+    of them. With `slider=(low, high)` or `(low, high, step)` it is a number between low and high. With neither it is a
+    number that the reader types. A slider without a step moves by a hundredth of its range or, if 0 < 100 * low < high,
+    by equal factors, 20 per power of ten. Question and reason may hold `code`, **bold** and paragraphs. All of it is
+    stored and compared from run to run, so no answer may be a measured number. If readers measure it on their own
+    machines, the answer is the range of usual results. The first committed answer counts in `python3 -m course
+    progress`. A cell with the tag hide-input still shows its first line: make it `# a question: run me`.
+    Raises ValueError if there is no such key, or if the arguments do not fit the answer.
     """
-    return Prediction(question, answer, because, choices, slider, unit)
+    return Prediction(key, question, answers.of(key), choices, slider)
+
+
+def answer_to(key):
+    """Show the answer to the question with this key, why, and whether the reader was right if one was committed.
+
+    It stands after the cell whose output shows the result. Raises ValueError if there is no such key.
+    """
+    return Told(key, answers.of(key))
 
 
 def show_answers(shown=True):
@@ -113,99 +124,155 @@ def misfit(answer, choices, slider):
 
 
 def paragraphs(*texts):
-    return [paragraph for text in texts for paragraph in inspect.cleandoc(text).split("\n\n")]
+    return [" ".join(paragraph.split()) for text in texts for paragraph in inspect.cleandoc(text).split("\n\n")]
 
 
-def rich(*texts):
+def marked(text):
+    """HTML of a text with `code` and **bold**."""
+    return MARKS.sub(lambda found: f"<code>{found[1]}</code>" if found[1] else f"<b>{found[2]}</b>", html.escape(text))
+
+
+def block(paragraphs, name=""):
+    """Paragraphs of HTML as one block. `name` is an attribute, by which a page can find it."""
+    opened = f'<div class="jp-RenderedHTMLCommon"{" " * bool(name)}{name}>'
+    return opened + "".join(f"<p>{each}</p>" for each in paragraphs) + "</div>"
+
+
+def rich(*texts, name=""):
     """HTML of texts with `code`, **bold** and paragraphs."""
+    return block(map(marked, paragraphs(*texts)), name)
 
-    def mark(found):  # one pattern for both: the stars in the code `2**24` are not bold
-        return f"<code>{found[1]}</code>" if found[1] else f"<b>{found[2]}</b>"
 
-    marked = [re.sub(r"`([^`]+)`|\*\*(.+?)\*\*", mark, html.escape(p)) for p in paragraphs(*texts)]
-    return '<div class="jp-RenderedHTMLCommon">' + "".join(f"<p>{p}</p>" for p in marked) + "</div>"
+def wrapped(*texts):
+    """Texts as lines of at most 100 characters, in which **bold** has lost its stars."""
+    fill = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False).fill
+    return "\n".join(fill(MARKS.sub(lambda found: found[2] or found[0], p)) for p in paragraphs(*texts))
+
+
+class Told:
+    """The answer to a question, its reason, and what was said of the reader's own answer, if there is one."""
+
+    def __init__(self, key, answer):
+        TOLD.add(key)
+        verdict = VERDICTS.get(key) or progress.verdict(key)
+        self.key = key
+        self.texts = f"{verdict} {right_one(answer)}".strip(), answer.because
+
+    def __repr__(self):
+        return wrapped(*self.texts)
+
+    def _repr_html_(self):
+        return rich(*self.texts, name=f'data-answer="{self.key}"')
+
+
+def right_one(answer):
+    return f"Answer: {spelled(answer.right, answer.unit)}"
 
 
 class Prediction:
-    """A question and its answer. Each display makes new widgets, in which nothing is chosen yet."""
+    """A question. Each display makes new widgets, in which nothing is chosen yet."""
 
-    def __init__(self, question, answer, because, choices, slider, unit):
-        if expected := misfit(answer, choices, slider):
-            given = f"answer={answer!r}, choices={choices!r}, slider={slider!r}"
+    def __init__(self, key, question, answer, choices, slider):
+        if expected := misfit(answer.right, choices, slider):
+            given = f"answer={answer.right!r}, choices={choices!r}, slider={slider!r}"
             raise ValueError(f"predict: given {given}: expected {expected}")
+        self.key = key
         self.question = question
         self.answer = answer
-        self.because = because
-        self.unit = unit
         self.choices = choices
         self.slider = slider
-        self.told = f"Answer: {spelled(answer, unit)}"
 
     def __repr__(self):
-        wrap = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False).fill
-        choices = [f"  ( ) {spelled(choice, self.unit)}" for choice in self.choices or ()]
-        asked = paragraphs("Predict: " + self.question)
-        told = paragraphs(self.told, self.because)
-        return "\n".join([*map(wrap, asked), *choices, *map(wrap, told)])
+        return wrapped(*self.asked(), *self.shown_answer())
 
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        told = rich(self.told, self.because)
-        folded = f"{self.asked()}<details><summary>the answer</summary>{told}</details>"  # for a page without a kernel
-        return self.box()._repr_mimebundle_() | {"text/html": folded, "text/plain": repr(self)}
+    def asked(self, given=None):
+        """The question in Markdown, and each choice, with a mark at the one that is given."""
+        span = ""
+        if self.slider is not None:
+            span = f" (from {spelled(self.slider[0])} to {spelled(self.slider[1], self.answer.unit)})"
+        choices = [f"{'○●'[choice == given]} {spelled(choice, self.answer.unit)}" for choice in self.choices or ()]
+        return [f"**Predict:** {self.question.strip()}{span}", *choices]
 
-    def asked(self):
-        """The question and its choices, in HTML."""
-        return rich(
-            "**Predict:** " + self.question, *(f"( ) {spelled(choice, self.unit)}" for choice in self.choices or ())
-        )
+    def shown_answer(self):
+        """The texts of the answer if `show_answers` is on: then there is no secret to keep."""
+        return (right_one(self.answer), self.answer.because) if os.environ.get(ANSWERS) else ()
 
-    def box(self):
-        """The question, the control, the button, and the place where the answer appears."""
-        if os.environ.get(ANSWERS):
-            return ipywidgets.HTML(self.asked() + rich(self.told, self.because))
+    def stored(self, given=None, *said):
+        """The question as text and HTML, which a page without a kernel shows."""
+        question, *choices = self.asked(given)
+        lines = [*map(marked, paragraphs(question)), "<br>".join(map(marked, choices)), *map(marked, paragraphs(*said))]
+        page = block(filter(None, lines), f'data-question="{self.key}"')
+        return {"text/html": page, "text/plain": wrapped(question, *choices, *said)}
+
+    def _ipython_display_(self):
+        handle = DisplayHandle()
+        told = self.shown_answer()
+        bundle = self.stored(None, *told) if told else self.box(handle)._repr_mimebundle_() | self.stored()
+        handle.display(bundle, raw=True)
+
+    def box(self, handle=None):
+        """New widgets: the question, the control, the button, and the place where the page says what was chosen.
+
+        What is committed also replaces the output that `handle` displays, as HTML, so that it is saved with the
+        notebook: a notebook that is opened again has no widgets.
+        """
         control, read, prompt = self.control()
-        beside, reveal = ipywidgets.Label(prompt, layout={"margin": "2px 12px"}), ipywidgets.HTML()
+        beside = ipywidgets.Label(prompt, layout={"margin": "2px 12px"})
+        reveal = ipywidgets.HTML()
         button = ipywidgets.Button(description="Commit", disabled=True)
         given = None
 
         def choose(change):
             nonlocal given
             given = read(change["new"])
-            beside.value = prompt if given is None else spelled(given, self.unit)
+            beside.value = prompt if given is None else spelled(given, self.answer.unit)
             button.disabled = given is None
             if control.disabled:  # typed before Enter, but it arrives later, because the kernel was busy
                 commit()
 
         def commit(*_):
-            if given is not None:
-                control.disabled = True
-                button.layout.display = "none"
-                verdict = self.verdict(given)
-                reveal.value = rich(f"{verdict} {self.told}", self.because)
-                progress.predicted(self.question, not verdict.startswith("**Not so"))  # "Close" counts as right
+            if given is None:
+                return
+            said = self.committed(given)
+            if handle:
+                handle.update(self.stored(given, said), raw=True)
+            control.disabled = True
+            button.layout.display = "none"
+            reveal.value = rich(said)
 
         control.observe(choose, "value")
         control.on_msg(lambda _, content, buffers: content.get("event") == "submit" and commit())  # Enter in the field
         button.on_click(commit)
         row = [control, button] if self.choices else [control, beside, button]
         row = ipywidgets.HBox(row, layout={"flex_flow": "row wrap"})
-        return ipywidgets.VBox([ipywidgets.HTML(rich("**Predict:** " + self.question)), row, reveal])
+        return ipywidgets.VBox([ipywidgets.HTML(rich(self.asked()[0])), row, reveal])
+
+    def committed(self, given):
+        """Note an answer, and return what the page says at once: the verdict only if the result has been told."""
+        verdict = self.verdict(given)
+        VERDICTS[self.key] = verdict
+        progress.predicted(self.key, not verdict.startswith("**Not so"), verdict)  # "Close" counts as right
+        if self.key in TOLD:
+            return verdict
+        return f"You said {spelled(given, self.answer.unit)}. Run the next cell."
 
     def control(self):
         """The input widget, a function from its value to an answer or None, and the text beside the widget."""
+        unit = self.answer.unit
         if self.choices is not None:
-            options = [(spelled(choice, self.unit).replace("`", ""), choice) for choice in self.choices]
+            options = [(spelled(choice, unit).replace("`", ""), choice) for choice in self.choices]
             radio = ipywidgets.RadioButtons(options=options, value=None, layout={"width": "100%"})
             return radio, lambda value: value, ""
         if self.slider is not None:
             layout = {"margin": "2px 2px 2px 10px"}  # otherwise the handle is cut off at the left end
             slider = ipywidgets.SelectionSlider(options=positions(*self.slider), readout=False, layout=layout)
             return slider, lambda value: value, "move the slider"
-        return ipywidgets.Text(placeholder="a number"), lambda text: parsed(text, self.unit), self.unit
+        return ipywidgets.Text(placeholder="a number"), lambda text: parsed(text, unit), unit
 
     def verdict(self, given):
-        said = f"You said {spelled(given, self.unit)}"
-        right = self.answer if self.choices is not None else self.nearest(given)
+        unit = self.answer.unit
+        said = f"You said {spelled(given, unit)}"
+        right = self.answer.right if self.choices is not None else self.nearest(given)
         if agree(given, right):
             return "**Right.**"
         if self.choices is not None:
@@ -213,11 +280,12 @@ class Prediction:
         if self.slider and given == min(positions(*self.slider), key=lambda p: abs(p - self.nearest(p))):
             return f"**Right:** no position of the slider is nearer. {said}."
         way, low, high = "too high" if given > right else "too low", *sorted((given, right))
-        far = spelled(high - low, self.unit)
+        far = spelled(high - low, unit)
         if low > 0 and high >= 2 * low:
             far = f"a factor of {spelled(float(f'{high / low:.3g}'))}"
         return f"**{'Close' if 0 < high < 1.5 * low else 'Not so'}.** {said}, {far} {way}."
 
     def nearest(self, given):
         """The right answer; if it is a range, the number in it that is nearest to the given one."""
-        return sorted((given, *self.answer))[1] if isinstance(self.answer, tuple) else self.answer
+        right = self.answer.right
+        return sorted((given, *right))[1] if isinstance(right, tuple) else right

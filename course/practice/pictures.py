@@ -1,5 +1,7 @@
 """Make the pictures of README, TEACHING and the site, and describe them in words."""
 
+import functools
+import html
 import importlib
 import io
 import re
@@ -58,8 +60,11 @@ def sliders():
     return small.getvalue(), f"A figure with two sliders, order and step. {text}"
 
 
-def five_side_by_side():
-    """Draw the five levels side by side, as notebook 05 shows them. Return a PNG, and its description in words."""
+def five_side_by_side(scheme="light"):
+    """Draw the five levels side by side, as notebook 05 shows them. Return a PNG, and its description in words.
+
+    scheme: "light" or "dark", the colour scheme of the page that shows the picture.
+    """
     import json
 
     from course import reading
@@ -71,12 +76,15 @@ def five_side_by_side():
     loss = re.search("<b>([^<]+)</b> <code>0x", page)[1]
     words = "One training step of the linear regression, written on each of the five levels. "
     with browser.launched() as running:
-        return side_by_side.picture(running, page), f"{words}All five end on the same loss, {loss}."
+        return side_by_side.picture(running, page, scheme), f"{words}All five end on the same loss, {loss}."
 
 
 PICTURES = {"five_levels": five_levels, "side_by_side": five_side_by_side, "sliders": sliders}
+DARK = {"side_by_side": functools.partial(five_side_by_side, "dark")}  # the same for dark pages: pictures/NAME_dark.png
 
 
 def with_description(page, name, text):
-    """The page with this text as the alt text of the image `pictures/NAME.png`."""
-    return re.sub(rf"!\[[^\]]*\](\([./]*pictures/{name}\.png\))", lambda found: f"![{text}]{found[1]}", page)
+    """The page with this text as the alt text of the image `pictures/NAME.png`, in Markdown or in HTML."""
+    page = re.sub(rf"!\[[^\]]*\](\([./]*pictures/{name}\.png\))", lambda found: f"![{text}]{found[1]}", page)
+    image = re.compile(rf'<img alt="[^"]*"( src="[./]*pictures/{name}\.png">)')
+    return image.sub(lambda found: f'<img alt="{html.escape(text)}"{found[1]}', page)

@@ -42,7 +42,10 @@ def write(*row: str) -> None:
 
 
 def load() -> dict[str, dict]:
-    """{"predictions": {question: right}, "exercises": {key: day}}, both empty if the file cannot be read."""
+    """{"predictions": {key: {"right", "verdict"}}, "exercises": {key: day}}, both empty if the file cannot be read.
+
+    Older versions of the course noted a prediction by its question, and only whether it was right.
+    """
     noted = {"predictions": {}, "exercises": {}}
     address = f"{FILE.resolve().as_uri()}?mode=ro"
     with (
@@ -51,29 +54,56 @@ def load() -> dict[str, dict]:
     ):
         for kind, key, value in file.execute("SELECT * FROM noted"):
             noted[kind][key] = json.loads(value)
+    for key, value in noted["predictions"].items():
+        if isinstance(value, bool):
+            noted["predictions"][key] = {"right": value, "verdict": ""}
     return noted
 
 
-def predicted(question: str, right: bool) -> None:
-    record("predictions", " ".join(question.split()), right)
+def predicted(key: str, right: bool, verdict: str) -> None:
+    """Store whether the answer to a question was right, and what the page said of it: "**Not so.** You said 20."."""
+    record("predictions", key, {"right": right, "verdict": verdict})
+
+
+def verdict(key: str) -> str:
+    """Return what the page said of the reader's first answer to a question; "" if there is none, or in a test."""
+    if "PYTEST_VERSION" in os.environ:  # what a notebook shows there depends on no reader
+        return ""
+    return load()["predictions"].get(key, {"verdict": ""})["verdict"]
 
 
 def solved(key: str) -> None:
     record("exercises", key, date.today().isoformat())
 
 
-def questions_in(path: Path, depth: str = "some") -> dict[str, list[str]]:
-    """{"predictions": questions, "exercises": keys, "blanks": keys at this depth} in the text of a notebook."""
+def questions_in(path: Path, depth: str = "some") -> dict:
+    """{"predictions": {key: question}, "exercises": keys, "blanks": keys at this depth} in the text of a notebook."""
     text = read_text(path)
     number = path.stem.split("_")[0].zfill(2)
     lines = text.split("\n")
     keys = [key for line in lines if (key := blank_in(line) or most_in(line) * (depth == "most"))]
-    found = {"predictions": [], "exercises": [], "blanks": [f"{number}-{key}" for key in keys]}
-    kinds = {"checks.predict": "predictions", "exercises.check": "exercises"}
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in kinds:
-            found[kinds[ast.unparse(node.func)]].append(" ".join(ast.literal_eval(node.args[0]).split()))
-    return found
+    return {
+        "predictions": predictions_in(text),
+        "exercises": [texts[0] for texts in calls_in(text, "exercises.check")],
+        "blanks": [f"{number}-{key}" for key in keys],
+    }
+
+
+def predictions_in(source: str) -> dict[str, str]:
+    """{key: question} of the predictions that a notebook's text or one of its cells asks for."""
+    return {texts[0]: texts[-1] for texts in calls_in(source, "checks.predict") if texts}
+
+
+def calls_in(source: str, name: str) -> list[list[str]]:
+    """The texts among the arguments of each call of this function."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    given = [call.args for call in calls if ast.unparse(call.func) == name]
+    return [[" ".join(arg.value.split()) for arg in args if isinstance(arg, ast.Constant)] for args in given]
+
+
+def answered(noted: dict, key: str, question: str) -> dict | None:
+    """Return what is noted of a question, also by an older version of the course; None if nobody answered it."""
+    return noted["predictions"].get(key, noted["predictions"].get(" ".join(question.split())))
 
 
 def level_of(name: str) -> str:
@@ -84,12 +114,12 @@ def level_of(name: str) -> str:
 def counts(noted: dict, names: list[str]) -> dict[str, str]:
     """How much is done of the predictions, blanks and exercises of these notebooks. Repeated questions count once."""
     every = [questions_in(text_path(ROOT, name), depth_in(ROOT)) for name in names]
-    questions, blanks, exercises = (
-        dict.fromkeys(each for found in every for each in found[kind])
-        for kind in ("predictions", "blanks", "exercises")
+    questions = {key: question for found in every for key, question in found["predictions"].items()}
+    blanks, exercises = (
+        dict.fromkeys(each for found in every for each in found[kind]) for kind in ("blanks", "exercises")
     )
-    answers = [noted["predictions"][question] for question in questions if question in noted["predictions"]]
-    right = sum(answer is True for answer in answers)
+    answers = [each for key, question in questions.items() if (each := answered(noted, key, question))]
+    right = sum(each["right"] for each in answers)
     return {
         "predictions": f"{right} right, {len(answers) - right} wrong, {len(questions) - len(answers)} open",
         "blanks": f"{sum(key in noted['exercises'] for key in blanks)} of {len(blanks)} done",

@@ -1,8 +1,8 @@
 """Generate parts of README.md, TEACHING.md and the site: timetables, three pictures and their descriptions.
 
-`python -m course.practice.teaching` rewrites the timetables, the minutes in README.md and the lists of notebooks. With
+`python -m course.practice.teaching` rewrites the timetables and the list of notebooks in `more/`. With
 the word `pictures` it also makes the pictures again, or only those whose names follow. `five_levels` measures on this
-machine. `side_by_side`, which README.md shows, and `sliders` need a browser.
+machine. `side_by_side`, which README.md shows on light and on dark pages, and `sliders` need a browser.
 """
 
 import math
@@ -13,7 +13,7 @@ from pathlib import Path
 from course.builder import minutes
 from course.builder.names import names_in, trail_in
 from course.builder.notebooks import from_text
-from course.practice.pictures import PICTURES, with_description
+from course.practice.pictures import DARK, PICTURES, with_description
 from course.setup import index_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,13 +24,15 @@ LESSON = 90  # minutes
 DAY = [
     (
         "01_hardware",
-        65,
+        70,
         (
-            "Buffers that know their end",
+            "Arrays that know their end",
             "A net",
             "Side by side with plain Python",
             "What a step costs",
-            "Lanes",
+            "Memory",
+            "A loop",
+            "The assembler",
         ),
     ),
     ("Pause", 10),
@@ -39,9 +41,12 @@ DAY = [
         55,
         (
             "A plan, made once",
+            "Each op has a planner",
             "Plans are kept",
             "One scalar function, one loop",
+            "One planner for all of them",
             "An op in one line",
+            "Means, and another shape",
             "Rows by number",
             "Many numbers become one",
             "The product, and the order of its loops",
@@ -206,26 +211,16 @@ def one_day():
     return "\n".join([*lines, f"| {now // 60}:{now % 60:02} | The end | | |"])
 
 
-def with_minutes(text):
-    """The page with current minutes in the last column of its tables of notebooks."""
-    row = re.compile(r"^(\| \[[^]]*\]\(notebooks/([\w/]+)\.ipynb\) \|.*\| )\d+ \|$", re.MULTILINE)
-    return row.sub(lambda found: f"{found[1]}{index_page.counted(ROOT, found[2])} |", text)
-
-
-def from_the_map(table, up=""):
-    """A function that returns a table of the map. up: the path from the page to the project's folder, for the links."""
-
-    def drawn():
-        return getattr(index_page, table)(ROOT, f"{up}notebooks/")
-
-    return drawn
+def what_branches_off():
+    """The map's list of the notebooks in `more/`, with links from the page that shows it."""
+    return index_page.more(ROOT, "../../../notebooks/")
 
 
 CONTENTS = "course/reading/prose/contents.md"
 TABLES = {  # {page: {name of a table on it: the function that makes the table}}
     "TEACHING.md": {"how long": how_long, "five weeks": five_weeks, "eight weeks": eight_weeks, "one day": one_day},
-    "README.md": {},  # it has its own table, in which only the minutes are updated
-    CONTENTS: {"what branches off": from_the_map("more", "../../../")},
+    "README.md": {},
+    CONTENTS: {"what branches off": what_branches_off},
 }
 
 
@@ -243,10 +238,12 @@ def with_tables(text, tables):
 
 def main(arguments):
     for name, tables in TABLES.items():
-        write(ROOT / name, with_minutes(with_tables((ROOT / name).read_text(encoding="utf-8"), tables)))
+        write(ROOT / name, with_tables((ROOT / name).read_text(encoding="utf-8"), tables))
     for name in (arguments[1:] or PICTURES) if arguments[:1] == ["pictures"] else ():
         png, text = PICTURES[name]()
         (ROOT / "pictures" / f"{name}.png").write_bytes(png)
+        if name in DARK:
+            (ROOT / "pictures" / f"{name}_dark.png").write_bytes(DARK[name]()[0])
         for page in TABLES:
             write(ROOT / page, with_description((ROOT / page).read_text(encoding="utf-8"), name, text))
 

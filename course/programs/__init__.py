@@ -3,6 +3,7 @@
     python3 -m course programs           run all on levels_more, and show their distance from the stored losses
     python3 -m course programs --real    first run all on the real libraries, and store their losses
     python3 -m course programs --places  look in the real libraries for the places that the notebooks name
+    python3 -m course programs --books FOLDER   run chapter 3 of two books as it is printed: `course.programs.books`
 
 Each is a complete program, FRAMEWORK/API_TASK.py, which trains on the data, weights and batches of `course.tasks` in
 float64 and ends with a list `losses`. To run it on `levels_more`, only its import lines are changed.
@@ -10,14 +11,11 @@ float64 and ends with a list `losses`. To run it on `levels_more`, only its impo
 The program in text/ is the net of the notebook more/05_text, which generates text. Its data is `course.data.prose`.
 
 The twelve in chapter3/ are those of chapter 3 of two books by lyhue1991, "eat tensorflow2 in 30 days" and "eat pytorch
-in 20 days": 3-1 low, 3-2 mid, 3-3 high, two tasks each, rewritten with the same calls and number of epochs. To make
-libraries comparable, they use the rows of `course.tasks`, an order of the rows drawn by NumPy, and float64 instead of
-float32. Their `losses` are those that they print during training; the last is that of the last epoch. The real library
-of chapter3/torchkeras/high_rings.py is torchkeras 3.2 on pytorch_lightning 1.9, since torchkeras 3.9 dropped
-LightModel. The other torchkeras programs do not run on 3.2, and keep the losses of version 4:
-
-    python3 -m course programs --real --python torchkeras=PYTHON   with torchkeras 3.2.3,
-        pytorch_lightning 1.9.5, torchmetrics 0.11.4, torch 2.5.1, numpy 1.26, pandas 2.2
+in 20 days": 3-1 low, 3-2 mid, 3-3 high, two tasks each, rewritten with the calls and numbers of epochs of the EDITIONS.
+(The PyTorch book has had its numbers of epochs in 3-1 since 2022-08-27, and torchkeras' KerasModel in both halves of
+3-3 since 2023-08-02.) To make libraries comparable, they use the rows of `course.tasks`, an order of the rows drawn by
+NumPy, and float64 instead of float32. Their `losses` are those that they print during training; the last is that of the
+last epoch.
 """
 
 import contextlib
@@ -31,7 +29,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,17 +37,20 @@ from course.setup import files
 from course.setup.arguments import parser
 
 FOLDER = Path(__file__).resolve().parent
-STORED = FOLDER / "losses.json"  # {name: {"losses", "version", "digest"}}
+STORED = FOLDER / "losses.json"  # {name: {"losses", "version", "beside", "digest", "edition"}}
 FRAMEWORKS = {"tf": "tensorflow", "torch": "torch", "torchkeras": "torchkeras"}  # short name: library
+BESIDE = {"tensorflow": "keras", "torchkeras": "torch"}  # library: another one, whose version also matters
+EDITIONS = {"tf": "2020-05-07 (commit 679a597f)", "torch": "2024-09-11 (commit 9e48ab69)"}  # of chapter 3 of two books
+EDITIONS["torchkeras"] = EDITIONS["torch"]
 CHAPTER3 = FOLDER / "chapter3"
 TEXT = FOLDER / "text"  # the net of the notebook more/05_text, which generates text
 ALIKE = 1e-5  # the largest distance allowed from the stored losses
-# The largest relative distance of the last loss of a program of chapter 3. After up to 200,000 steps, eleven programs
+# The largest relative distance of the last loss of a program of chapter 3. After up to 24,000 steps, eleven programs
 # are within 1e-12. The twelfth is TensorFlow's high_linear: Keras rounds the betas of its "adam" to float32, which
 # changes the last loss by a relative 4e-8. Different formulas change it far more: Keras 2, which adds 1e-7 inside its
 # logarithms, by 2e-4.
 NEAR = 1e-6
-SPELLED = *FRAMEWORKS.values(), "pytorch_lightning", "torchmetrics"  # the libraries whose names levels_more has
+SPELLED = *FRAMEWORKS.values(), "torchmetrics"  # the libraries whose names levels_more has
 IMPORT = re.compile(rf"^(\s*)(import|from) ({'|'.join(SPELLED)})\b(?P<rest>.*)$", re.MULTILINE)
 WORKER = "from course import programs; programs.answer()"
 
@@ -67,6 +68,8 @@ class Program(NamedTuple):
     losses: list  # of the first 200 steps; of torchkeras the columns of a table of epochs; of chapter 3 of all steps
     version: str  # of the library that gave them
     digest: str  # of the text that gave them
+    beside: str = ""  # another library that took part, and its version: "keras 3.15.1"
+    edition: str = ""  # of the book whose calls it has, for those of chapter 3
 
 
 def program(framework, api, task):
@@ -102,7 +105,8 @@ def here(text):
 
     def changed(line):
         space, how, library, rest = line.groups()
-        bound = f" as {library}" if how == "import" and not rest else ""  # `import torch` binds that name
+        alone = not rest.partition("#")[0].strip()
+        bound = f" as {library}" if how == "import" and alone else ""  # `import torch` binds that name
         return f"{space}{how} levels_more.{library}{bound}{rest}"
 
     return IMPORT.sub(changed, text)
@@ -134,34 +138,54 @@ def last_apart(losses, stored):
 
 
 def ask(each, library, python=sys.executable):
-    """Run a program in a new process of this Python. Returns {"losses", "version"}, or {"skipped": why} if that fails.
+    """Run a program in a new process of this Python. Returns what `answer` prints, or {"skipped": why} if that fails.
 
     A default that the program sets, such as a dtype, does not affect other programs.
     """
+    text = here(each.text) if library == "levels_more" else each.text
+    return in_process(WORKER, text, python, each.name, library)
+
+
+def in_process(worker, text, python, *args):
+    """Return the JSON in the last line that a worker prints, given this text; {"skipped": why} if it fails."""
     from course.bench.libraries import environment
 
-    text = here(each.text) if library == "levels_more" else each.text
-    command = [python, "-c", WORKER, each.name, library]
     pipes = {"capture_output": True, "encoding": "utf-8"}
-    done = subprocess.run(command, input=text, env=environment(1, **QUIET), **pipes)
+    done = subprocess.run([python, "-c", worker, *args], input=text, env=environment(1, **QUIET), **pipes)
     if done.returncode:
         return {"skipped": (done.stderr.strip() or f"it ended with {done.returncode}").splitlines()[-1]}
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def version_of(library):
+    """Return the version of a library that this process has imported, "" if there is none."""
+    version = getattr(sys.modules.get(library), "__version__", "")
+    return version.partition("+")[0]  # without the build, such as "+cu121"
 
 
 def answer():
     """Print the JSON that `ask` reads. The program is read from stdin, its name and library from the arguments."""
     name, library = sys.argv[1:]
     losses = run(sys.stdin.read(), name)
-    version = getattr(sys.modules.get(library), "__version__", "")
-    print(json.dumps({"losses": losses, "version": version.partition("+")[0]}))  # without the build, such as "+cu121"
+    other = BESIDE.get(library)
+    beside = f"{other} {version_of(other)}" if other else ""
+    print(json.dumps({"losses": losses, "version": version_of(library), "beside": beside}))
+
+
+def as_they_end(function, things):
+    """Yield (thing, function(thing)) as each ends, running several in parallel."""
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        running = {threads.submit(function, thing): thing for thing in things}
+        try:
+            for done in as_completed(running):
+                yield running[done], done.result()
+        finally:
+            threads.shutdown(cancel_futures=True)  # after Ctrl-C none is started any more
 
 
 def ask_all(asked, library_of, python_of):
-    """Return [(Program, result of `ask`)], running several programs in parallel."""
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        answers = threads.map(lambda each: ask(each, library_of(each), python_of(each)), asked)
-        return list(zip(asked, answers, strict=True))
+    """Yield (Program, result of `ask`) as each ends, running several programs in parallel."""
+    return as_they_end(lambda each: ask(each, library_of(each), python_of(each)), asked)
 
 
 def store(given):
@@ -174,10 +198,13 @@ def store(given):
     stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
     for each, told in ask_all(every(), library_of, lambda each: python_of(library_of(each), given)):
         if "skipped" in told:
-            print(f"{each.name}: skipped ({told['skipped']}; python3 -m course bench --peer {library_of(each)})")
-        else:
-            stored[each.name] = told | {"digest": digest(each.text)}
-    files.write(STORED, json.dumps(dict(sorted(stored.items())), indent=0) + "\n")
+            why = f"skipped ({told['skipped']}; python3 -m course bench --peer {library_of(each)})"
+            print(f"{each.name}: {why}", flush=True)
+            continue
+        edition = EDITIONS[each.framework] if each.name.startswith(CHAPTER3.name) else ""
+        stored[each.name] = told | {"digest": digest(each.text), "edition": edition}
+        print(f"{each.name}: stored, of {library_of(each)} {told['version']}", flush=True)
+        files.write(STORED, json.dumps(dict(sorted(stored.items())), indent=0) + "\n")
 
 
 def main(argv):
@@ -188,12 +215,16 @@ def main(argv):
         from course.programs.places import check
 
         return check(given)
+    if options.books:
+        from course.programs.books import compare
+
+        return compare(options.books, given if options.real else None)
     if options.real:
         store(given)
     far = shares = 0.0
     for each, told in ask_all(every(), lambda each: "levels_more", lambda each: sys.executable):
         losses = told.get("losses", ())
-        beside = f"{FRAMEWORKS[each.framework]} {each.version}"
+        beside = f"{FRAMEWORKS[each.framework]} {each.version}{f' with {each.beside}' * bool(each.beside)}"
         if each.name.startswith(CHAPTER3.name):
             apart = last_apart(losses, each.losses)
             shares = max(shares, apart)
@@ -202,6 +233,6 @@ def main(argv):
             apart = distance(losses, each.losses)
             far = max(far, apart)
             row = f"{len(each.losses)} losses, {apart:.1e} from {beside}"
-        print(f"{each.name:37}", told.get("skipped") or row)
+        print(f"{each.name:37}", told.get("skipped") or row, flush=True)
     print(f"largest distance {far:.1e}, asked {ALIKE:.0e}; of chapter 3 a share of {shares:.1e}, asked {NEAR:.0e}")
     return int(far > ALIKE or shares > NEAR)

@@ -34,15 +34,15 @@ BENCH = "course/bench/README.md", "course/bench/results.md", "course/bench/resul
 
 STAMP = "made-of.txt"  # in the folder of a site: a hash of its sources
 HOUSE = 'class="side-by-side tabs choose"'  # the five levels side by side, as notebook 05 shows them
-ASKED = "Predict: 24,000 steps of 100 rows"  # on the first page
+ASKED = "01-net-time"  # the question on the first page, which has no result: its answer is folded beside it
 TRAINED = "batches=batches, losses=losses, rate=task.learning_rate)"  # in the cell in which trail 1 first trains
 WALK = "05_high_level.ipynb#From-fit-to-the-multiply"
 STAGES = {
-    "01_hardware": 7,
-    "02_kernels": 5,
-    "03_low_level": 4,
-    "04_mid_level": 3,
-}  # the stage that a notebook's links to the walk lead to; 1 for other notebooks
+    "01_hardware": "1a",
+    "02_kernels": "2",
+    "03_low_level": "3a",
+    "04_mid_level": "4",
+}  # the stage that a notebook's links to the walk lead to; the first for other notebooks
 REAL_ONES = "real_ones.md"
 STILL = "*This figure moves in JupyterLab only.*"
 
@@ -116,12 +116,16 @@ def landing(root):
     """The first page: its template, filled with lists of the notebooks and parts of their stored outputs."""
     filled = {"trail": index_page.trail(root, "notebooks/"), "five": index_page.five(root, "notebooks/")}
     filled |= {"more": index_page.more(root, "notebooks/"), "hours": index_page.hours(index_page.trail_takes(root))}
+    filled |= {"begin": index_page.BEGIN, "after": index_page.AFTER}
     for name, those in (("trail", trail_in), ("five", names_in), ("more", more_in)):
         filled[f"{name} pages"] = "\n".join(f"notebooks/{each}" for each in those(root))
     text = (PAGES / "index.md").read_text(encoding="utf-8")
     first, *_, last = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(root.glob("notebooks/0*.ipynb")))
     filled["side by side"] = next(page for page, _ in outputs(last) if HOUSE in page)
-    filled["predict"] = next(page for page, text in outputs(first) if text.startswith(ASKED))
+    asked, answer = (
+        next(page for page, _ in outputs(first) if f'data-{part}="{ASKED}"' in page) for part in ("question", "answer")
+    )
+    filled["predict"] = f"{asked}<details><summary>the answer</summary>{answer}</details>"
     filled["train"] = trains.place("")
     return re.sub("{{(.+?)}}", lambda found: filled[found[1]], text)
 
@@ -182,7 +186,7 @@ def walked(notebook, name, cells):
     def cell(found):
         return f'href="{found[1]}.html#{cells[found[1], found[2]]}"'
 
-    stage = STAGES.get(name, 1)
+    stage = STAGES.get(name, "5a")
     for each in notebook["cells"]:
         if each["cell_type"] == "markdown":
             to = rf'<a href="05_high_level.html#walk-{stage}">\1</a>'

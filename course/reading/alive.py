@@ -28,13 +28,13 @@ def step_cost():
     """The net of notebook 01, with the speeds of the machine that builds the site."""
     from course import compare
     from levels.hardware import pool
-    from levels.hardware.tasks import net_program
+    from levels.hardware.tasks import net_row
 
-    cpu, shapes = pool()["cpu:0"], tuple(w.shape for w in tasks.rings().weights)
-    flops = compare.operations(net_program(np.dtype("f4"), shapes))
+    cpu = pool()["cpu:0"]
+    flops = compare.operations(compare.program_of(net_row, tasks.rings()))
 
     def draw(batch, launches):
-        return figures.step_cost(cpu.peak, cpu.bandwidth, cpu.launch_time, flops, 20, batch, launches)
+        return figures.step_cost(cpu.peak, cpu.bandwidth, cpu.launch_time, flops, 32, batch, launches)
 
     batches = [10**k * m for k in range(5) for m in (1, 3)] + [100_000]
     launches = [0.001, 0.1, 1, 2, 5, 10, 20, 50, 100]

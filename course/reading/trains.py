@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course import tasks
+from course import compare, tasks
 
 TEMPLATE = Path(__file__).resolve().parent / "prose" / "train.html"
 FOLDER = "programs"  # the folder of that file on the site
@@ -45,19 +45,19 @@ def of_hardware(name):
     from levels.hardware import tasks as level
 
     task = tasks.FOR[name]()
-    program = {"linear_regression": level.line_program, "dnn_classifier": level.net_program}[name]
-    weights = ["w", "b"] if len(task.weights) == 2 else ["w1", "b1", "w2", "b2", "w3", "b3"]
+    one_row = {"linear_regression": level.line_row, "dnn_classifier": level.net_row}[name]
+    weights = [f"w{k}" for k in range(len(task.weights))]
     batches = np.asarray(task.batches, np.int64)
     arrays = {"x": task.x, "y": task.y, **dict(zip(weights, task.weights, strict=True))}
     arrays |= {"batches": batches, "losses": np.zeros(len(batches))}
     numbers = {"rows": len(task.x), "steps": len(batches), "batch": batches.shape[1], "rate": task.learning_rate}
-    made = program(task.x.dtype, tuple(w.shape for w in task.weights))
+    made = compare.program_of(one_row, task)
     fit = getattr(level, name)(task.x, task.y, task.weights, task.batches, task.learning_rate)
     return Training(made, arrays, numbers, "losses", fit.losses)
 
 
 def of_rows(level, name):
-    """The row program that a level's `function` compiles for a task. It fixes the batch and, on level 3, the rate."""
+    """The row program over batches that a level compiles for a task. It fixes the batch and, on level 3, the rate."""
     from levels.low_level.functions import BACK_ENDS
     from levels.low_level.row_program import RowProgram
 
@@ -66,7 +66,9 @@ def of_rows(level, name):
 
     def kept(graph, batch, over):
         program = RowProgram(graph, batch, over)
-        made.append((program, [v.numpy() for v in program.variables]))  # the initial values, copied before training
+        if over:  # `fit` looks at one prediction first, which is a program too
+            before = [v.numpy() for v in program.variables]  # the initial values, copied before training
+            made.append((program, before))
         return program
 
     BACK_ENDS.insert(0, (kept, lambda graph: 0))

@@ -35,7 +35,7 @@ def named(models):
     found = {}
     for text in models:
         name, given, path = ("", "", text) if os.path.exists(text) else str(text).partition("=")
-        path = Path(path if given else text)
+        path = Path(os.path.expanduser(path if given else text))
         if not os.path.exists(path) and path.name == str(path) and os.path.isdir(MODELS / path):
             path = MODELS / path  # a pretrained model of the course
         name = name if given else path.stem if path.suffix == ".onnx" else path.resolve().name

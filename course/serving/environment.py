@@ -22,7 +22,7 @@ class ServingError(Exception):
 
 def place():
     """Return the environment's folder: that of COURSE_SERVING, or one in the course's folder."""
-    return Path(os.environ.get("COURSE_SERVING") or ROOT / ".course" / "serving")
+    return Path(os.path.expanduser(os.environ.get("COURSE_SERVING") or ROOT / ".course" / "serving"))
 
 
 def python():

@@ -4,6 +4,7 @@ Like `course/__main__.py`, this module uses only the standard library and the sy
 """
 
 import argparse
+import os
 
 SECTIONS = "training", "kernels", "start", "growth", "machines", "course"  # of `bench`
 DEPTHS = "some", "most"  # of `lab` and `grade`: how many functions a reader writes
@@ -21,6 +22,11 @@ def section(text):
     return text
 
 
+def path(text):
+    """Return a path, with the home folder in the place of `~`: not every shell does that, and none everywhere."""
+    return os.path.expanduser(text)
+
+
 def port(text):
     """Return the port number. Raises ArgumentTypeError unless it is 1 to 65535, which the servers do not check."""
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
@@ -33,14 +39,12 @@ COMMANDS = {  # name: (its line of help, its arguments)
         "open JupyterLab on your copies of the notebooks, in mine/"
         " (--trail opens the trail, --answers shows all answers)",
         [
-            argument(
-                "--trail", action="store_true", help="open the trail, the short way through all five levels"
-            ),
+            argument("--trail", action="store_true", help="open the trail, the short way through all five levels"),
             argument("--answers", action="store_true", help="show the answers to all predictions, for a projector"),
             argument(
                 "--write",
                 choices=DEPTHS,
-                help="how many functions you write: some (18, the default) or most (46); it stays so",
+                help="how many functions you write: some (18, the default) or most (44); it stays so",
             ),
             argument(
                 "--class",
@@ -132,6 +136,12 @@ COMMANDS = {  # name: (its line of help, its arguments)
                 "--real", action="store_true", help="first run them on the real libraries, and store their losses"
             ),
             argument(
+                "--books",
+                metavar="FOLDER",
+                help="run chapter 3 of two books as it is printed, from your clones of them in this folder, and count "
+                "the statements that run (with --real: on the real libraries, too)",
+            ),
+            argument(
                 "--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has this library"
             ),
         ],
@@ -162,9 +172,12 @@ COMMANDS = {  # name: (its line of help, its arguments)
         "check the exercises of every student in a folder (--csv FILE: a row per student and exercise)",
         [
             argument(
-                "folder", metavar="FOLDER", help="it holds a folder for each student, or notebooks named after students"
+                "folder",
+                metavar="FOLDER",
+                type=path,
+                help="it holds a folder for each student, or notebooks named after students",
             ),
-            argument("--csv", metavar="FILE", help="write a row per student and exercise into this file"),
+            argument("--csv", metavar="FILE", type=path, help="write a row per student and exercise into this file"),
             argument(
                 "--write", choices=DEPTHS, default="some", help="which functions were to be written (default: some)"
             ),
@@ -178,6 +191,7 @@ COMMANDS = {  # name: (its line of help, its arguments)
                 "folder",
                 metavar="FOLDER",
                 nargs="?",
+                type=path,
                 help="the folder to write; what is in it is replaced (default: .course/site)",
             )
         ],
@@ -189,6 +203,7 @@ COMMANDS = {  # name: (its line of help, its arguments)
                 "folder",
                 metavar="FOLDER",
                 nargs="?",
+                type=path,
                 help="the folder to write (default: wheelhouse, in the course's folder)",
             )
         ],

@@ -68,7 +68,8 @@ def open_lab(arguments, opened):
     from course.setup import lab as jupyterlab
     from course.setup import workspace
 
-    server = jupyterlab.running(build.ROOT / build.MINE)
+    desk = build.ROOT / build.MINE
+    server = jupyterlab.running(desk) or jupyterlab.started_elsewhere(build.ROOT, desk)
     if server is None or "--help" in arguments:
         return hand_over(workspace.lab_command(build.ROOT, arguments, opened))
     address = jupyterlab.address(server["url"], workspace.page_of(opened), server["token"])

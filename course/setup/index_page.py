@@ -1,6 +1,6 @@
 """The map, an overview of the notebooks: the trail, the five, and those in `more/`, each with its title and promise.
 
-`page` is the page that JupyterLab shows first, in the reader's `mine/`. The site has the same three tables.
+`page` is the page that JupyterLab shows first, in the reader's `mine/`. The site has the same three lists.
 """
 
 import re
@@ -13,6 +13,9 @@ from course.builder.names import more_in, names_in, text_path, trail_in
 from course.builder.notebooks import from_text
 
 FILE = "map.md"
+# The one answer to "where do I begin?"; README and the site give it, too.
+BEGIN = "**Begin with the trail.** It goes through all five levels, and you write code on each of them."
+AFTER = "After the trail, go on with 1. If you write PyTorch, you can begin with 3, and if you write Keras, with 5."
 
 
 class Entry(NamedTuple):
@@ -55,51 +58,47 @@ def hours(taken: int) -> str:
     return f"{number} hour{'s' * (whole > 1 or bool(half and whole))}"
 
 
-def rows(root: Path, names: list[str], folder: str = "") -> str:
-    """Return a Markdown table of notebooks. Each title links to the file; `folder` is the prefix of its path."""
-    entries = [entry(root, name) for name in names]
-    lines = ["| notebook | what you do there | minutes |", "|---|---|--:|"]
-    for each in entries:
+def listed(root: Path, names: list[str], folder: str = "") -> str:
+    """Return a numbered Markdown list of notebooks. Each title links to the file; `folder` is its path's prefix."""
+    lines = []
+    for number, each in enumerate((entry(root, name) for name in names), 1):
         taken = counted(root, each.name)
-        lines.append(f"| [{each.title}]({folder}{each.name}.ipynb) | {plain(each.promise)} | {taken} |")
+        lines.append(f"{number}. [{each.title}]({folder}{each.name}.ipynb), {taken} min. {plain(each.promise)}")
     return "\n".join(lines)
 
 
 def plain(promise: str) -> str:
-    """Return a promise without the words with which all of them begin, and with each `|` escaped."""
-    told = re.sub(r"^In this notebook ", "", promise).replace("|", "\\|")
+    """Return a promise without the words with which all of them begin."""
+    told = re.sub(r"^In this notebook ", "", promise)
     return told[:1].upper() + told[1:]
 
 
 def trail(root: Path, folder: str = "") -> str:
-    return rows(root, trail_in(root), folder)
+    return listed(root, trail_in(root), folder)
 
 
 def five(root: Path, folder: str = "") -> str:
-    return rows(root, names_in(root), folder)
+    return listed(root, names_in(root), folder)
 
 
 def more(root: Path, folder: str = "") -> str:
-    """Return a Markdown table of the notebooks in `more/`, one row for each level."""
-    lines = ["| on top of | notebooks in `notebooks/more/` |", "|---|---|"]
+    """Return a Markdown list of the notebooks in `more/`, with one item for each level."""
+    lines = []
     for core in names_in(root):
         entries = [entry(root, name) for name in more_in(root) if name.startswith(f"more/{core[:2]}")]
         links = " · ".join(f"[{each.title}]({folder}{each.name}.ipynb)" for each in entries)
-        lines.append(f"| {core[:2].lstrip('0')} {core[3:].replace('_', ' ')} | {links} |")
+        lines.append(f"- Level {core[:2].lstrip('0')}, {core[3:].replace('_', ' ')}: {links}")
     return "\n".join(lines)
 
 
 def page(root: Path) -> str:
     """Return the map as a Markdown page, for the folder that contains the notebooks."""
-    parts = [
-        "# The map",
-        "Five levels, one answer. Begin with the trail: it goes through all five, and you write code on each of them.",
-    ]
+    parts = ["# The map", BEGIN]
     if trail_in(root):
         parts += [f"## The trail: {hours(trail_takes(root))}", trail(root)]
-    parts += ["## The five: an evening each", "What you wrote on the trail is already in them.", five(root)]
+    parts += ["## The five: an evening each", f"{AFTER} What you wrote on the trail is already in them.", five(root)]
     if more_in(root):
-        parts += ["## What branches off: one idea each", more(root).replace("`notebooks/more/`", "`more/`")]
+        parts += ["## What branches off: one idea each", more(root)]
     parts.append(
         "`python3 -m course resume` says where you stopped and restores what you had there. "
         "`python3 -m course progress` counts what you have done."

@@ -5,10 +5,14 @@
 
 import json
 import os
+import time
 import urllib.request
 from pathlib import Path
 
+from course.setup.stage import held
+
 CUSTOM = "custom"  # the folder beside this file with custom.css
+LOCKS = []  # open files: the lock on a file lasts until it is closed
 
 
 def _jupyter_server_extension_points() -> list[dict]:
@@ -26,7 +30,10 @@ def _load_jupyter_server_extension(server) -> None:
 
 
 def tell(server, token: str) -> None:
-    """Print the address of JupyterLab as the last line. (Its port is known only now.)"""
+    """Print the address of JupyterLab as the last line, and before it why its port is another than the one named."""
+    named = int(server.config.ServerApp.get("port") or 0)
+    if named not in (0, server.port):
+        print(f"Port {named} is not free, so JupyterLab opens at port {server.port}.", flush=True)
     opened = server.default_url[len(server.base_url) :]
     print(f"JupyterLab: {address(server.connection_url, opened, token)}  (press Ctrl-C twice to stop it)", flush=True)
 
@@ -44,6 +51,26 @@ def running(folder: Path) -> dict | None:
         same = os.path.realpath(server.get("root_dir", "")) == os.path.realpath(folder)
         if same and answers(server["url"]):
             return server
+    return None
+
+
+def started_elsewhere(root: Path, desk: Path, patience: float = 120) -> dict | None:
+    """Return the server that another `course lab` is just starting on this desk, or None if there is no such command.
+
+    Then this process holds the lock of the desk until it ends, and so does JupyterLab, which takes its place.
+    """
+    (root / ".course").mkdir(exist_ok=True)
+    if LOCKS:
+        return None
+    file = open(root / ".course" / "lab.lock", "a")  # noqa: SIM115  it stays open
+    until = time.time() + patience
+    while not held(file) and time.time() < until:
+        if server := running(desk):
+            file.close()
+            return server
+        time.sleep(0.2)
+    os.set_inheritable(file.fileno(), True)
+    LOCKS.append(file)
     return None
 
 

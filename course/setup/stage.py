@@ -1,13 +1,13 @@
-"""Run programs for a command: setup steps, with their progress and the cause of a failure. Also a file lock."""
+"""Run programs for a command: setup steps, with their progress. Also a file lock."""
 
 import os
-import platform
-import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
+
+from course.setup.causes import cause
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -58,7 +58,8 @@ def stage(title, command, step="", began=None, how_far=lambda lines: ""):
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     # In ROOT, because `-m pip` would import modules from the current folder. The lock file's descriptor is inherited.
     place = {"cwd": ROOT, "env": {**os.environ, **quiet}, "close_fds": False}
-    process = subprocess.Popen(command, universal_newlines=True, errors="replace", **place, **pipes)
+    settings = {"universal_newlines": True, "errors": "replace", **pipes, **place}
+    process = subprocess.Popen(command, **settings)
     lines, started, shown = [], began or time.time(), 0
     reader = threading.Thread(target=lambda: lines.extend(process.stdout), daemon=True)
     reader.start()
@@ -82,32 +83,10 @@ def stage(title, command, step="", began=None, how_far=lambda lines: ""):
         print("\r" + " " * width + "\r" if terminal else "", end="")
     if status:
         tail = "\n".join("  " + line.rstrip()[:160] for line in lines[-12:])
-        fail(f"{tail}\n\nStopped while {title}: {cause(''.join(lines), status)}")
+
+        def ask(requirement):
+            alone = command[: command.index("-r")] + ["-vv", requirement] if "-r" in command else None
+            return subprocess.run(alone, **settings).stdout if alone else ""
+
+        fail(f"{tail}\n\nStopped while {title}: {cause(''.join(lines), status, ask)}")
     print(f"  {time.time() - started:3.0f} s  {step}{title}: done", flush=True)
-
-
-def machine(version):
-    """Return the platform and Python version that a package must match, in words."""
-    return f"{platform.system()} {platform.machine()}, Python {version}"
-
-
-CAUSES = {  # {pattern in an installer's output: its meaning}; the first that matches is shown
-    r"network (is|was) disabled": "uv is set to use no network.\n"
-    "Unset UV_OFFLINE, or make a wheelhouse on another computer.",
-    r"no space left|disk quota|not enough space": "the disk is full.",
-    r"name resolution|getaddrinfo|new connection|connection (refused|reset)|dns error|unreachable|timed out"
-    r"|connect error|error sending request|proxyerror|remote end closed": "the package index cannot be reached.\n"
-    "Check the network. Behind a proxy, set HTTPS_PROXY.",
-    r"certificate": "the certificate of the package index was not accepted."
-    " Is there a proxy or a virus scanner in between?",
-    r"do not match the hashes|hash mismatch": "a downloaded file does not match its hash in the lock. Try again.",
-    r"no matching distribution|no wheels|no usable wheels": "a package has no ready-made build for this machine: "
-    f"{machine(platform.python_version())}.",
-}
-
-
-def cause(output, status):
-    if os.environ.get("PIP_NO_INDEX") and re.search("no matching distribution", output, re.I):
-        return "pip is set to use no network.\nUnset PIP_NO_INDEX, or make a wheelhouse on another computer."
-    told = [meaning for pattern, meaning in CAUSES.items() if re.search(pattern, output, re.I)]
-    return told[0] if told else f"the installer ended with status {status}."

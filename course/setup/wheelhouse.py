@@ -7,8 +7,9 @@ import shutil
 import sys
 
 from course.setup.arguments import parser
+from course.setup.causes import machine
 from course.setup.environment import TEST, digest, version_text
-from course.setup.stage import ROOT, fail, machine, stage
+from course.setup.stage import ROOT, fail, stage
 
 LIST = "course-wheels.json"  # in a wheelhouse: the platform and the lock of its packages
 
@@ -41,7 +42,7 @@ def wheelhouse(arguments):
 
 def from_wheelhouse(version):
     """Return the installer's options for a wheelhouse. If it does not fit this Python, says why and returns []."""
-    folder = os.environ.get("COURSE_WHEELHOUSE") or os.path.join(ROOT, "wheelhouse")
+    folder = os.path.expanduser(os.environ.get("COURSE_WHEELHOUSE") or os.path.join(ROOT, "wheelhouse"))
     try:
         with open(os.path.join(folder, LIST), encoding="utf-8") as file:
             made = json.load(file)

@@ -5,6 +5,7 @@ file of the course changes. The version from which a copy was made is stored too
 merged into the copy without losing the reader's work (`merge.py`).
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ import re
 import sys
 import webbrowser
 from pathlib import Path
+from typing import NamedTuple
 
 from course.builder.cells import MARKER, BuildError
 from course.builder.export import LEVELS, export
@@ -24,6 +26,11 @@ from course.setup.merge import content, merge
 EXTENSIONS = Path(__file__).resolve().parent / "labextensions"  # JupyterLab extensions, written by hand
 BASE = f"{MINE}/.course/base"  # the course's version of each notebook at the last copy or merge
 VERSION = f"{MINE}/.course/version"  # the course's main version that opened this desk last; version 1 wrote none
+WORKSPACE = "default-37a8.jupyterlab-workspace"  # the file in which JupyterLab stores what is open
+CLOSED = {  # the list of files is closed at the first start: the map has links to all notebooks
+    "data": {"layout-restorer:data": {"left": {"collapsed": True, "widgets": ["filebrowser"]}}},
+    "metadata": {"id": "default"},
+}
 OLDER = [
     f"This desk is from version 1 of the course. Version 2 brings {MINE}/levels and your notebooks up to date.",
     "  An old import in a cell of yours: its error shows the new line.",
@@ -36,11 +43,17 @@ def open_desk(root: Path) -> list[str]:
     """Make what is missing in `mine/`, and merge a newer course into the rest. Returns messages for the reader."""
     files = {}
     told = []
+    renewed = []
     older = (root / BASE).is_dir() and not (root / VERSION).exists()
     for name in all_in(root):
-        wanted, news = changes_for(root, name)
-        files |= wanted
-        told += news
+        change = changes_for(root, name)
+        files |= change.files
+        told += change.told
+        if change.renewed:
+            renewed.append(name)
+    if renewed:
+        which = f"{len(renewed)} notebooks" if renewed[1:] else f"{MINE}/{renewed[0]}.ipynb"
+        told.append(f"The course has changed, and with it {which} in which you had written nothing.")
     replace(root, {root / MINE / index_page.FILE: index_page.page(root)})
     replace(root, {root / MINE / path: text for path, text in support_in(root).items()})  # readers do not edit these
     if not told:  # no file of the reader is replaced
@@ -61,7 +74,12 @@ def lab_command(root: Path, arguments: list[str], opened: str | None = None) -> 
     quiet = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
     read = {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}}}
     wrap = {"@jupyterlab/notebook-extension:tracker": {"codeCellConfig": {"lineWrap": True}}}  # also at 1280 pixels
-    (settings / "overrides.json").write_text(json.dumps(quiet | read | wrap), encoding="utf-8")
+    names = {"@jupyterlab/filebrowser-extension:browser": {"showLastModifiedColumn": False}}  # so that names are whole
+    (settings / "overrides.json").write_text(json.dumps(quiet | read | wrap | names), encoding="utf-8")
+    first = settings / "workspaces" / WORKSPACE
+    if not first.exists():  # JupyterLab stores what the reader opens and closes there
+        first.parent.mkdir(exist_ok=True)
+        first.write_text(json.dumps(CLOSED), encoding="utf-8")
     # ipyparallel's extension looks for clusters, which are not running here, and shows an error over the page.
     page = {"disabledExtensions": ["ipyparallel-labextension"]}
     (settings / "page_config.json").write_text(json.dumps(page), encoding="utf-8")
@@ -75,6 +93,7 @@ def lab_command(root: Path, arguments: list[str], opened: str | None = None) -> 
         "--LabApp.news_url=None",
         "--LabApp.custom_css=True",
         f"--ServerApp.jpserver_extensions={lab.__name__}=True",
+        "--ServerApp.jpserver_extensions=ipyparallel=False",  # otherwise the first line is a warning about it
     ]
     if not any(re.search("log.level|^--debug", each) for each in arguments):  # JupyterLab accepts it only once
         options += ["--log-level=WARN", "--LabApp.log_level=WARN"]
@@ -97,32 +116,53 @@ def has_browser() -> bool:
         return False
 
 
-def changes_for(root: Path, name: str) -> tuple[dict[str, str | None], list[str]]:
-    """Return the changes for one notebook and its level, as {path: text, or None to delete it}, and messages."""
+class Change(NamedTuple):
+    """What a newer course brings to one notebook on the desk, and to the level that it builds."""
+
+    files: dict[str, str | None] = {}  # {path: text, or None to delete the file}
+    told: tuple[str, ...] = ()  # messages for the reader
+    renewed: bool = False  # whether the notebook is a new version, and the reader had written nothing in the old one
+
+
+def changes_for(root: Path, name: str) -> Change:
     known = stamp_of(root, name) == stamp_in(root / BASE / f"{name}.ipynb") and (root / MINE / f"{name}.ipynb").exists()
     built = name not in names_in(root) or (root / MINE / "levels" / level_of(name)).is_dir()
     if known and built:
-        return {}, []
+        return Change(told=unreadable(root, name))
     today = course_copy(root, name)
     level = level_files(root, name, today)
     if not (root / MINE / f"{name}.ipynb").exists():
-        return new_copy(name, today) | ({} if built else level), []
+        return Change(new_copy(name, today) | ({} if built else level))
     try:
         mine = read_notebook(root, name, MINE)
     except BuildError as error:
-        return {}, [str(error)]
+        return Change(told=(str(error),))
     if known:
-        return level, []
+        return Change(level)
     return merged(root, name, mine, today, level)
 
 
-def merged(root: Path, name: str, mine, today, level: dict) -> tuple[dict[str, str | None], list[str]]:
-    """Return changes, and messages, that merge the current course into a reader's notebook and update its level."""
+def unreadable(root: Path, name: str) -> tuple[str, ...]:
+    """Return what to do if a reader's notebook is damaged, perhaps cut off because the disk was full."""
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        cells = json.loads((root / MINE / f"{name}.ipynb").read_bytes())["cells"]
+        if all("source" in cell for cell in cells):  # nbformat, which takes seconds to import, is not needed
+            return ()
+    try:
+        read_notebook(root, name, MINE)
+    except BuildError as error:
+        return (str(error),)
+    return ()
+
+
+def merged(root: Path, name: str, mine, today, level: dict) -> Change:
+    """Return the change that merges the current course into a reader's notebook and updates its level."""
     try:
         base = read_notebook(root, name, BASE)
     except BuildError:
         base = today  # its origin is unknown: all differences count as the reader's
     before = [content(cell) for cell in mine.cells]
+    untouched = before == [content(cell) for cell in base.cells]
     mine.cells, disputed = merge(base.cells, mine.cells, today.cells)
     files = new_copy(name, today)
     files[f"{MINE}/{name}.ipynb"] = as_json(mine)
@@ -135,7 +175,9 @@ def merged(root: Path, name: str, mine, today, level: dict) -> tuple[dict[str, s
             level = level_files(root, name, mine)
         except BuildError as error:
             told.append(f"  It cannot be built now, so {MINE}/levels/{level_of(name)} is the course's own: {error}")
-    return files | level, told if [content(cell) for cell in mine.cells] != before else []
+    if [content(cell) for cell in mine.cells] == before:
+        return Change(files | level)
+    return Change(files | level, () if untouched else tuple(told), renewed=untouched)
 
 
 def course_copy(root: Path, name: str):

@@ -4,22 +4,22 @@
 # fmt: off
 # isort: skip_file
 
+from levels.support.elementary import exp, log, select
 from levels.support.fronts import absent
 
-from .assembler import Assembler, Loops
-from .device import DEVICE_MAKERS, MEASURES, PLACE, Buffer, Device, Spec, pool
-from .elementary import EXP, LOG, exp, exponent, log, named, rint, scaled, sqrt
+from .assembler import Assembler, Sum
+from .bounds import address_of, index_of, indices_of
+from .device import PLACE, POOL, Buffer, Device, Spec, pool
 from .formulas import descend, dot, flat, line_slopes
 from .program import Program
-from .roofline import seconds
-from .tasks import Fit, dnn_classifier, line_program, linear_regression, net_program, through_relu
-from .values import REAL, Index, Value, arithmetic, select, subtract
-from .writer import Writer
+from .tasks import Fit, dnn_classifier, line_row, linear_regression, net_row, through_relu, train, write_steps
+from .values import REAL, Condition, Index, Register, Value, Whole, arithmetic, subtract
+from .writer import LOOP, Array, Loops, Writer
 
 __all__ = [
-    "Assembler", "Buffer", "DEVICE_MAKERS", "Device", "EXP", "Fit", "Index", "LOG", "Loops", "MEASURES", "PLACE",
-    "Program", "REAL", "Spec", "Value", "Writer", "arithmetic", "descend", "dnn_classifier", "dot", "exp", "exponent",
-    "flat", "line_program", "line_slopes", "linear_regression", "log", "named", "net_program", "pool", "rint",
-    "scaled", "seconds", "select", "sqrt", "subtract", "through_relu"
+    "Array", "Assembler", "Buffer", "Condition", "Device", "Fit", "Index", "LOOP", "Loops", "PLACE", "POOL", "Program",
+    "REAL", "Register", "Spec", "Sum", "Value", "Whole", "Writer", "address_of", "arithmetic", "descend",
+    "dnn_classifier", "dot", "exp", "flat", "index_of", "indices_of", "line_row", "line_slopes", "linear_regression",
+    "log", "net_row", "pool", "select", "subtract", "through_relu", "train", "write_steps"
 ]
 __getattr__ = absent(__name__)  # says where there is more

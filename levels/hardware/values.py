@@ -1,12 +1,45 @@
-"""A value stands for a number that a register will hold. Its operators write instructions."""
+"""A value stands for a number in a register. Its operators write instructions."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
-import numbers
-
 import numpy as np
 
+from levels.support.writing import Unknown, alike, live, open_scope, operand
+
 REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
+
+
+class Register(Unknown):
+    """What a register will hold, as long as the loop in which it is set goes on."""
+
+    holds = "a register"
+
+    def __init__(self, a, register):
+        self.a = a
+        self.register = register
+        self.scope = open_scope(a)
+
+    def __repr__(self):
+        return f"{self.holds}, {self.register}"
+
+
+def arithmetic(instruction, x, y):
+    """Write fadd, fsub, fmul or fdiv. One of x and y may be a Python number."""
+    a = _program_of(x, y)
+    operands = f"{operand(a, x)}, {operand(a, y)}"
+    return Value(a, a.write(f"{instruction} {a.kind} {operands}"))
+
+
+def _comparison(how, x, y):
+    """Write a comparison, named as in LLVM. A NaN makes it false, except for `une`."""
+    a = _program_of(x, y)
+    operands = f"{operand(a, x)}, {operand(a, y)}"
+    return Condition(a, a.write(f"fcmp {how} {a.kind} {operands}"))
+
+
+def _program_of(x, y):
+    """Return the assembler that x belongs to, or y if x is a Python number."""
+    return x.a if isinstance(x, Register) else y.a
 
 
 def subtract(x, y):
@@ -14,20 +47,8 @@ def subtract(x, y):
     return arithmetic("fsub", x, y)
 
 
-def arithmetic(instruction, x, y):
-    """Write an instruction: fadd, fsub, fmul or fdiv. One of x and y may be a Python number."""
-    a = _program(x, y)
-    return Value(a, a.write(f"{instruction} {a.flags}{a.kind} {_operand(a, x)}, {_operand(a, y)}"))
-
-
-def _comparison(how, x, y):
-    """Write a comparison, named as in LLVM. As in Python, a NaN makes it false, except for !=."""
-    a = _program(x, y)
-    return _Condition(a, a.write(f"fcmp {how} {a.kind} {_operand(a, x)}, {_operand(a, y)}"))
-
-
-def _operator(write, how):
-    """Return two methods that write an instruction: with this value as its first operand, and as its second."""
+def _both_ways(write, how):
+    """Return two methods: for `value + other`, and for `other + value`."""
 
     def first(self, other):
         return write(how, self, other)
@@ -38,23 +59,16 @@ def _operator(write, how):
     return first, second
 
 
-class Value:
-    """A number that a register will hold. Its operators write instructions."""
+class Value(Register):
+    """A number to compute with."""
 
-    def __init__(self, a, register):
-        self.a, self.register, self.scope = a, register, a.scope  # the loop in which it is known
+    holds = "a number"
 
-    def __bool__(self):
-        raise TypeError(f"{self.a.name}: {self!r} is not known yet; use select(condition, x, y)")
-
-    def __repr__(self):
-        return f"{type(self).__name__} {self.register}"
-
-    __add__, __radd__ = _operator(arithmetic, "fadd")
-    __mul__, __rmul__ = _operator(arithmetic, "fmul")
-    __truediv__, __rtruediv__ = _operator(arithmetic, "fdiv")
-    __lt__, __gt__ = _operator(_comparison, "olt")
-    __le__, __ge__ = _operator(_comparison, "ole")
+    __add__, __radd__ = _both_ways(arithmetic, "fadd")
+    __mul__, __rmul__ = _both_ways(arithmetic, "fmul")
+    __truediv__, __rtruediv__ = _both_ways(arithmetic, "fdiv")
+    __lt__, __gt__ = _both_ways(_comparison, "olt")
+    __le__, __ge__ = _both_ways(_comparison, "ole")
 
     def __sub__(self, other):
         return subtract(self, other)
@@ -69,90 +83,42 @@ class Value:
         return _comparison("une", self, other)
 
     def __neg__(self):
-        return subtract(-0.0, self)  # 0.0 - self would turn 0.0 into 0.0, not into -0.0
+        return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
 
     def __abs__(self):
-        return select(self <= 0.0, 0.0 - self, self)  # turns -0.0 into 0.0
+        return (self <= 0.0).select(0.0 - self, self)  # makes 0.0 of -0.0
 
 
-class _Condition(Value):
-    """The result of a comparison, true or false, in a register. It is used by `select`."""
+class Condition(Register):
+    """True or false."""
+
+    holds = "a condition"
+
+    def select(self, x, y):
+        """Write the instruction that gives the number x if it is true, else y."""
+        a = self.a
+        condition = f"{alike(a, 'i1')} {live(a, self)}"
+        numbers = f"{a.kind} {operand(a, x)}, {a.kind} {operand(a, y)}"
+        return Value(a, a.write(f"select {condition}, {numbers}"))
 
 
-class Index(Value):
-    """A whole number in [0, extent). With lanes, the register `each` holds one per lane."""
+class Index(Register):
+    """A whole number from 0 to below `extent`, a number or the name of a size."""
 
-    def __init__(self, a, register, extent, each=None):
+    holds = "an index"
+
+    def __init__(self, a, register, extent):
         super().__init__(a, register)
-        self.extent, self.each = extent, each
+        self.extent = extent
 
 
-def _program(*operands):
-    """Return the program to which these operands belong."""
-    return next(x.a for x in operands if isinstance(x, Value))
+class Whole(Register):
+    """A whole number. Its * and + find a place in memory."""
 
+    holds = "a whole number"
 
-def _live(a, thing):
-    """Return the thing. Raises ValueError unless it belongs to this program and to a loop that is still open."""
-    if thing.scope not in a.scopes:
-        raise ValueError(f"{a.name}: {thing!r} is not of this program or its loop has ended; a sum carries numbers out")
-    return thing
+    def __mul__(self, other):
+        return Whole(self.a, self.a.write(f"mul i64 {self.register}, {other.register}"))
 
-
-def _operand(a, x):
-    """Return the register of a value, or a Python number as an LLVM constant."""
-    if isinstance(x, numbers.Real):  # LLVM's notation: the bits of a float64
-        return a.constant(a.real, f"0x{np.float64(a.dtype.type(float(x))).view(np.uint64):016X}")
-    if not isinstance(x, Value) or isinstance(x, (Index, _Condition)):
-        raise TypeError(f"{a.name}: expected a number to compute with, got {x!r}")
-    return _live(a, x).register
-
-
-def select(condition, x, y):
-    """Return x if the condition holds, else y. On Python numbers, it chooses at once."""
-    if not isinstance(condition, _Condition):
-        return x if condition else y
-    a = _live(condition.a, condition).a
-    numbers = f"{a.kind} {_operand(a, x)}, {a.kind} {_operand(a, y)}"
-    return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))
-
-
-def _masked(a, new, old):
-    """Return a register: `new` in the active lanes, else `old`. Outside of lanes, only the first lane is active."""
-    if a.lanes == 1:
-        return new.register
-    return a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new.register}, {a.kind} {old.register}")
-
-
-class _Sum:
-    """A running sum in memory. With lanes, each lane holds a partial sum; `total()` adds them."""
-
-    def __init__(self, a):
-        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
-        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
-
-    def parts(self):
-        a = _live(self.a, self).a
-        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
-
-    def value(self):
-        """Return the sum so far, in each lane. With lanes, raises ValueError outside of their loop: use total()."""
-        if self.a.lanes > 1 and not self.a.mask:
-            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
-        return self.parts()
-
-    def __iadd__(self, term):
-        """Write instructions that add a term to the sum, in the active lanes. Returns the sum itself."""
-        old = self.parts()
-        new = _masked(self.a, old + term, old)
-        self.a.emit(f"store {self.a.kind} {new}, ptr {self.slot}")
-        return self
-
-    def total(self):
-        """Return the sum of all lanes. In float32, the lanes may be added in any order."""
-        a, each = self.a, self.parts()
-        if a.lanes == 1:
-            return each
-        kind = f"reassoc {a.real}" if a.flags else a.real
-        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
-        return Value(a, a.spread(a.real, a.write(add)))
+    def __add__(self, other):
+        return Whole(self.a, self.a.write(f"add i64 {self.register}, {other.register}"))

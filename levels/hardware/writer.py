@@ -1,71 +1,113 @@
-"""A writer collects the lines of a program, in LLVM's language."""
+"""A writer holds the lines of a program, in LLVM's language, and writes its loops."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
-import numpy as np
+from contextlib import contextmanager
+from typing import NamedTuple
 
-from levels.support.machine import host_lanes
+from levels.support import writing
 
-from .values import REAL
+from .values import REAL, Index, Value
 
 
 class Writer:
-    """The lines of a program, in LLVM's language. By default, `lanes` is the machine's in float32, else 1.
+    """The lines of a program, and the words of a call: sizes, numbers, addresses."""
 
-    Raises TypeError or ValueError for an unsupported dtype or number of lanes."""
+    def __init__(self, name, dtype):
+        self.name = name
+        self.dtype = writing.check_dtype(name, dtype, REAL)
+        self.real = REAL[self.dtype]
+        self.kind = self.real  # what the register of a value holds: one number
+        self.lines = []
+        self.entry = []  # lines that run once, before the others
+        self.words = {}  # name -> type
+        self.arrays = {}  # name -> Array
+        self.bounds = []  # (array, axis, extent): there, indices go up to extent - 1
+        self.scopes = [(self, None)]  # the program itself, then its open loops
 
-    def __init__(self, name, dtype, lanes=None):
-        if dtype is None or np.dtype(dtype) not in REAL:
-            raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
-        self.name, self.dtype, self.real = name, np.dtype(dtype), REAL[np.dtype(dtype)]
-        single = self.dtype == np.float32
-        self.flags = "contract " if single else ""  # may fuse a·b + c
-        if lanes is None:
-            lanes = host_lanes() if single else 1
-        if not isinstance(lanes, int) or lanes not in (1, 2, 4, 8, 16, 32, 64):
-            raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of 2 up to 64")
-        self.lanes, self.slots, self.lines = lanes, [], []
-        self.kind = self.wide(self.real)
-        self.mask = None  # the active lanes, in a loop with lanes
-        self.first = (
-            f"<i1 true{', i1 false' * (lanes - 1)}>"  # the first lane, the only active one outside of such a loop
-        )
-        self.scopes = [(self, None)]  # the open scopes: the program itself, then its loops
-
-    def wide(self, kind):
-        """Return the type of a register with one number of that kind in each lane."""
-        return kind if self.lanes == 1 else f"<{self.lanes} x {kind}>"
-
-    def constant(self, kind, text):
-        """Return a constant, the same in each lane."""
-        return f"{text}" if self.lanes == 1 else f"splat ({kind} {text})"
-
-    def emit(self, *lines):
-        """Append lines. A line that ends with a colon begins a block."""
-        self.lines += [line if line.endswith(":") else f"  {line}" for line in lines]
-
-    def write(self, text):
+    def write(self, instruction):
         """Append an instruction, and return the name of the register that it sets."""
         register = f"%v{len(self.lines)}"
-        self.emit(f"{register} = {text}")
+        self.lines.append(f"{register} = {instruction}")
         return register
 
     def slot(self, kind):
-        """Reserve memory on the stack for a value that changes. LLVM turns it into a register."""
-        self.slots.append(f"  %slot{len(self.slots)} = alloca {kind}")
-        return f"%slot{len(self.slots) - 1}"
+        """Reserve memory for something that changes, and return its address."""
+        address = f"%slot{len(self.entry)}"
+        self.entry.append(f"{address} = alloca {kind}")
+        return address
 
-    def spread(self, kind, register):
-        """Return a register with a copy of this number in each lane."""
-        if self.lanes == 1:
-            return register
-        wide = self.wide(kind)
-        first = self.write(f"insertelement {wide} poison, {kind} {register}, i32 0")
-        return self.write(f"shufflevector {wide} {first}, {wide} poison, {self.wide('i32')} zeroinitializer")
+    def word(self, name, kind):
+        """Return the register of a word: an address (ptr), a size (i64) or a number."""
+        if writing.is_new_word(self, name, kind):
+            at = f"getelementptr i64, ptr %words, i64 {len(self.words)}"
+            self.entry.append(f"%at.{name} = {at}")
+            self.entry.append(f"%word.{name} = load {kind}, ptr %at.{name}")
+            self.words[name] = kind
+        return f"%word.{name}"
 
-    @property
-    def scope(self):
-        """The innermost open loop. Instructions written now belong to it."""
-        if not self.scopes:
-            raise ValueError(f"{self.name}: the program is assembled; nothing can be added to it")
-        return self.scopes[-1]
+    def size(self, extent):
+        """Return the operand for a size, which is a positive whole number or a name."""
+        return str(extent) if writing.is_number(extent) else self.word(extent, "i64")
+
+
+LOOP = """\
+store i64 0, ptr {counter}
+br label %test{n}
+test{n}:
+%i{n} = load i64, ptr {counter}
+%more{n} = icmp slt i64 %i{n}, {end}
+br i1 %more{n}, label %body{n}, label %after{n}
+body{n}:
+BODY
+%next{n} = add i64 %i{n}, 1
+store i64 %next{n}, ptr {counter}
+br label %test{n}
+after{n}:"""  # n: the number of the loop
+
+
+class Array(NamedTuple):
+    """An array of a program. A size in its shape is a number, or a name."""
+
+    name: str
+    shape: tuple
+    kind: str  # LLVM's type of each entry
+    rows_of: object  # None, or the size of the arrays whose row numbers it holds
+
+    def __repr__(self):
+        return f"{self.name}[{', '.join(map(str, self.shape))}]"
+
+
+class Loops(Writer):
+    """A writer of loops, over arrays and numbers that each call hands over."""
+
+    def array(self, name, *shape, rows_of=None):
+        """Declare an array. With `rows_of`: of row numbers, of arrays of that size."""
+        writing.check_array(self, name, shape)
+        for size in shape if rows_of is None else (*shape, rows_of):
+            self.size(size)
+        self.word(name, "ptr")
+        self.arrays[name] = Array(name, shape, "i64" if rows_of else self.real, rows_of)
+        return self.arrays[name]
+
+    def number(self, name):
+        """Declare a number, such as a learning rate."""
+        return Value(self, self.word(name, self.real))
+
+    def count(self, size):
+        """Return a size as a number to compute with."""
+        return Value(self, self.write(f"sitofp i64 {self.size(size)} to {self.real}"))
+
+    @contextmanager
+    def loop(self, extent):
+        """Write a loop over [0, extent). Its body is the `with` block."""
+        scope = (self, len(self.lines))
+        counter = self.slot("i64")
+        text = LOOP.format(n=scope[1], counter=counter, end=self.size(extent))
+        before, after = text.split("\nBODY\n")
+        writing.open_scope(self)
+        self.lines.append(before)
+        self.scopes.append(scope)
+        yield Index(self, f"%i{scope[1]}", extent)
+        writing.close_loop(self, scope)
+        self.lines.append(after)

@@ -25,9 +25,13 @@ class History:
         names = dict.fromkeys(name for logs in self.epochs for name in logs)
         return {name: [logs[name] for logs in self.epochs if name in logs] for name in names}
 
+    @property
+    def last(self):
+        """The last number of each name as text: "loss 7.62, …"."""
+        return ", ".join(f"{name} {values[-1]:.4g}" for name, values in self.history.items())
+
     def __repr__(self):
-        last = ", ".join(f"{name} {values[-1]:.4g}" for name, values in self.history.items())
-        return f"History of {len(self.losses):,} steps: {last}"
+        return f"History of {len(self.losses):,} steps: {self.last}"
 
 
 def epoch_loss(losses, rows):
@@ -92,16 +96,18 @@ def run_training(model, data, epochs, callbacks=(), verbose=0):
     """Train on a Dataset of batches. Return a History (in `model.history` after errors). verbose=1 prints epochs."""
     history = model.history = History()
     model.stop_training = False
-    step = function(model.train_step)  # traced once
+    step = function(model.train_step)
 
     def tell(event, *args):
         for callback in callbacks:
             callback.model = model
             getattr(callback, event)(*args)
         if verbose and event == "on_epoch_end":
-            print(history)
+            print(f"Epoch {args[0] + 1}/{epochs}: {history.last}")
 
     def one_pass():
+        if callbacks:
+            step.renew()  # they may have changed what a layer reads
         history.epochs.append(model.training.one_pass(step, data, history))
         return history.epochs[-1]  # the dict itself: callbacks may add to it
 

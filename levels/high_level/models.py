@@ -9,7 +9,9 @@ import numpy as np
 from levels.hardware import PLACE
 from levels.low_level import GradientTape, Variable, constant, function, trace
 from levels.mid_level import Dataset, Layer, Loss
-from levels.support.checks import check_bool, check_finite, check_int
+from levels.support.checks import check_bool, check_int
+from levels.support.inputs import check_finite
+from levels.support.tracebacks import short
 
 from .loops import Training, run_training
 
@@ -26,7 +28,7 @@ def prepared(model, x, y):
     x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # raises for unequal lengths
     check_finite("x", x.numpy())
     check_finite("y", y.numpy())
-    given = model(x.numpy()[:32])
+    given = constant(model.predict(x.numpy()[:32]))  # a program: no kernel is compiled for it
     if (*y.shape, 1) == (*y.shape[:1], *given.shape[1:]):
         y = constant(y.numpy()[:, None])
     if isinstance(loss, Loss):  # check all targets, and the model's output for the first rows
@@ -69,12 +71,14 @@ class _BaseModel(Layer):
 class Trainable(_BaseModel):
     """A layer that can be trained: `compile` chooses how, and `train_step` does one step."""
 
+    chosen = history = None  # what `compile` chose; the record of the last training
+    stop_training = False
+
     def __init__(self, name=None):
         super().__init__(name)
         self.built = True  # its variables are those of the layers inside
-        self.chosen = self.history = None
 
-    def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
+    def compile(self, optimizer="sgd", loss="mse", metrics=()):
         """Choose how to train: an optimizer and a loss, each a name or an object; metrics are () or None."""
         self.chosen = Training(optimizer, loss, metrics)
 
@@ -107,6 +111,7 @@ class Model(Trainable):
         step = function(lambda x, y: self.training.loss(self, y, self(x)))
         return self.training.one_pass(step, batches_of(self, x, y, batch_size))["loss"]
 
+    @short
     def predict(self, x):
         """Return the model's output for all rows of x, as a NumPy array."""
         return function(lambda rows: self(rows))(constant(x, dtype_for(self, x))).numpy()
@@ -117,6 +122,7 @@ class Model(Trainable):
             raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
         trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
 
+    @short
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays or a Dataset of batches. Return a History. Raises NotImplementedError for batch callbacks."""
         batch_events = "on_train_batch_begin", "on_train_batch_end"

@@ -4,7 +4,7 @@
 
 from levels.hardware.tasks import Fit
 from levels.mid_level import SGD, Dataset, Dense
-from levels.support.checks import check_inputs, check_task
+from levels.support.inputs import check_inputs, check_task
 
 from .models import Sequential
 

@@ -6,20 +6,22 @@
 
 from levels.support.fronts import absent
 
-from .array_kernels import gather, matmul_ikj
-from .elementwise import ELEMENTWISE, element_loop, loop_source, nest, places_of, relu_grad, scalar
-from .reduce import QUICKER, REDUCTIONS, plan_reshape, reduce_columns, reduce_rows, reduced
+from .array_kernels import gather, matmul_ikj, plan_gather, plan_matmul
+from .elementwise import (
+    ELEMENTWISE, element_loop, loop_source, nest, places_of, plan_elementwise, plan_loop, relu_grad, scalar
+)
+from .reduce import REDUCTIONS, plan_mean, plan_reduce, plan_reshape, reduce_loop, reduced
 from .registry import (
-    BACKENDS, KERNEL_TRIALS, KERNELS, PLAN_FINISHERS, PLANNERS, PLANS, UPDATES, Backend, Plan, counted, kernel,
-    kernel_of, launch, lowered, make, plan, planned, same_dtype, use
+    BACKENDS, IN_USE, KERNELS, NUMBERS, PLAN_FINISHERS, PLANNERS, PLANS, UPDATES, Plan, counted, kernel, launch,
+    lowered, plan, planned, use
 )
 from .tasks import dnn_backward, dnn_classifier, dnn_forward, linear_forward, linear_regression
 
 __all__ = [
-    "BACKENDS", "Backend", "ELEMENTWISE", "KERNELS", "KERNEL_TRIALS", "PLANNERS", "PLANS", "PLAN_FINISHERS", "Plan",
-    "QUICKER", "REDUCTIONS", "UPDATES", "counted", "dnn_backward", "dnn_classifier", "dnn_forward", "element_loop",
-    "gather", "kernel", "kernel_of", "launch", "linear_forward", "linear_regression", "loop_source", "lowered", "make",
-    "matmul_ikj", "nest", "places_of", "plan", "plan_reshape", "planned", "reduce_columns", "reduce_rows", "reduced",
-    "relu_grad", "same_dtype", "scalar", "use"
+    "BACKENDS", "ELEMENTWISE", "IN_USE", "KERNELS", "NUMBERS", "PLANNERS", "PLANS", "PLAN_FINISHERS", "Plan",
+    "REDUCTIONS", "UPDATES", "counted", "dnn_backward", "dnn_classifier", "dnn_forward", "element_loop", "gather",
+    "kernel", "launch", "linear_forward", "linear_regression", "loop_source", "lowered", "matmul_ikj", "nest",
+    "places_of", "plan", "plan_elementwise", "plan_gather", "plan_loop", "plan_matmul", "plan_mean", "plan_reduce",
+    "plan_reshape", "planned", "reduce_loop", "reduced", "relu_grad", "scalar", "use"
 ]
 __getattr__ = absent(__name__)  # says where there is more

@@ -1,114 +1,99 @@
-"""Elementwise ops: a scalar function for each, and the loop that is generated around it."""
+"""Elementwise ops: a scalar function for each, and the loop written around it."""
 
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
-import inspect
 import math
-import reprlib
 
-import numpy as np
+from levels.support.elementary import exp, log, select, sqrt
+from levels.support.shapes import broadcast, number_names, same_dtype
 
-from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
-from levels.support.compiled import SUBSTITUTIONS
-
-from .registry import _NUMBERS, BACKENDS, UPDATES, kernel, lowered, make, same_dtype
+from .registry import BACKENDS, NUMBERS, UPDATES, Plan, kernel, lowered
 
 
 def places_of(shape, shapes):
-    """Return the places in the result and in each input, as texts. A single letter indexes an array seen as one row."""
-    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))]  # one for each axis
+    """Return the places in the result and the inputs. `i`: an array seen as one row."""
     if all(own == shape or math.prod(own) == 1 for own in shapes):
-        return ["i", *("i" if own == shape else "0" for own in shapes)]
+        return ["i", *["i" if own == shape else "0" for own in shapes]]
+    letters = [*"ijkl", *[f"i{n}" for n in range(4, len(shape))]]  # one for each axis
     places = []
     for own in (shape, *shapes):
-        left = len(shape) - len(own)  # axes that this array lacks: shapes are aligned at the right
+        left = len(shape) - len(own)  # axes that it lacks: aligned at the right
         axes = zip(letters[left:], own, shape[left:])
-        places.append(", ".join(letter if size == whole else "0" for letter, size, whole in axes) or "0")
+        place = [i if size == whole else "0" for i, size, whole in axes]
+        places.append(", ".join(place) or "0")
     return places
 
 
 def nest(places, line):
-    """Return `line` inside its loops, as lines. `places` says where the arrays `out`, `x0`, … are read or written."""
-    rows = [f"{array} = {array}.flat" for array, place in places.items() if "," not in place]
-    loops = [f"for {i} in range(len(out{'[0]' * depth})):" for depth, i in enumerate(places["out"].split(", "))]
-    return rows + ["    " * depth + text for depth, text in enumerate([*loops, line])]
+    """Return `line` inside its loops. `places`: array -> where it is used."""
+    flat = [array for array, place in places.items() if "," not in place]
+    lines = [f"{array} = {array}.flat" for array in flat]
+    indent = ""
+    for depth, i in enumerate(places["out"].split(", ")):
+        lines.append(f"{indent}for {i} in range(len(out{'[0]' * depth})):")
+        indent += "    "
+    return [*lines, indent + line]
 
 
 BACKENDS["cpu"].nest = nest
 
 
 def loop_source(name, places, numbers=(), around=nest):
-    """Return the source of a loop that calls the scalar function `name` for each number of the result."""
-    places = dict(zip(["out", *(f"x{k}" for k in range(len(places) - 1))], places))
-    out, *inputs = (f"{array}[{place}]" for array, place in places.items())
-    call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
-    lines = around(places, f"{out} = {name}({call})")
-    return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
+    """Return the source of a loop that calls a scalar function for each number."""
+    arrays = ["out", *[f"x{k}" for k in range(len(places) - 1)]]
+    out, *inputs = [f"{array}[{place}]" for array, place in zip(arrays, places)]
+    call = ", ".join([*inputs, *[f"number({n})" for n in numbers]])
+    lines = around(dict(zip(arrays, places)), f"{out} = {name}({call})")
+    return "\n    ".join([f"def loop({', '.join([*arrays, *numbers])}):", *lines])
 
 
 def element_loop(function, x, places, numbers=()):
-    """Return the Python loop around a scalar function, for arrays like `x`. See `loop_source`."""
+    """Return the Python loop around a scalar function, for arrays like `x`."""
     backend = BACKENDS[x.device.kind]
-    scope = {"__name__": "__main__", "scalar": function, "number": x.dtype.type, **backend.names}
+    scope = {"__name__": "__main__", "scalar": function, "number": x.dtype.type}
+    scope.update(backend.names)
     exec(loop_source("scalar", places, numbers, backend.nest), scope)
     return scope["loop"]
 
 
-ELEMENTWISE = {}  # op -> (kinds of input dtypes, dtype of the result, number of masks, an example of each number)
+def plan_loop(op, function, inputs, shape, dtype, numbers=()):
+    """Plan the loop of a scalar function, whose inputs are broadcast to `shape`."""
+    like = inputs[-1]
+    shapes = [x.shape for x in inputs]
+    places = places_of(shape, shapes)
+    views = BACKENDS[like.device.kind].views([shape, *shapes], places)
+    lower = lowered(element_loop(function, like, places, numbers), like)
+    return Plan(op, shape, dtype, inputs, lower, views, numbers)
 
 
-def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
-    """Plan out[…] = function(x[…], y[…], …), broadcast to the common shape (or a larger `shape`)."""
-    names, shapes = list(inspect.signature(function).parameters), [x.shape for x in inputs]
-    rest = names[len(inputs) :]
-    if len(names) != len(inputs) + len(numbers) or {*rest} != {*numbers} or (shape and numbers):
-        raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(numbers)}")
-    (takes, gives, masks, _), last = ELEMENTWISE[op], inputs[-1]
-    dtype = same_dtype(op, *inputs[masks:], kinds=takes)
-    for mask in inputs[:masks]:
-        same_dtype(op, mask, kinds="b")
-    try:
-        common = np.broadcast_shapes(shape or (), *shapes)
-    except (ValueError, RuntimeError):  # RuntimeError: more axes than NumPy has
-        raise ValueError(f"{op}: shapes {' and '.join(map(reprlib.repr, shapes))} do not broadcast") from None
-    if common != (shape or common) or op in UPDATES and shapes[0] != common:
-        raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
-    places, views = places_of(common, shapes), None
-    if not BACKENDS[last.device.kind].ravels:  # then an array seen as one row is reshaped to one
-        views = [s if "," in place else (math.prod(s),) for s, place in zip([common, *shapes], places)]
-    loop = lowered(element_loop(function, last, places, rest), last)
-    return make(op, common, gives or dtype, inputs, loop, views, rest)
+ELEMENTWISE = {}  # op -> the kinds of dtypes that it takes: f float, i integer
 
 
-def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
-    """Return a decorator that makes a scalar function the op `op`. `takes`: dtype kinds (f float, i integer, b bool).
+def plan_elementwise(op, function, *inputs, shape=None, **attrs):
+    """Plan out[…] = function(x[…], y[…], …), broadcast to one shape or to `shape`."""
+    numbers = number_names(op, function, inputs, attrs)
+    dtype = same_dtype(op, *inputs, kinds=ELEMENTWISE[op])
+    common = broadcast(op, inputs, shape, op in UPDATES)
+    return plan_loop(op, function, inputs, common, dtype, numbers)
 
-    With `updates`, the result overwrites the first input. The result has the inputs' dtype, or `gives`. The first
-    `masks` inputs are arrays of bools. `numbers` are the op's attributes, with an example of each.
+
+def scalar(op, updates=False, takes="f", **numbers):
+    """Decorate a scalar function: it becomes the op `op`.
+
+    `takes`: kinds of dtypes, f float and i integer. With `updates`, the result
+    overwrites the first input. `numbers` are attributes, with an example of each.
     """
 
     def enter(function):
-        kernel(op, planner=_plan_elementwise)(function)
-        ELEMENTWISE[op] = takes, gives, masks, numbers
-        UPDATES.update([op] if updates else [])
-        _NUMBERS.update([op] if numbers else [])
+        kernel(op, planner=plan_elementwise)(function)
+        ELEMENTWISE[op] = takes
+        if numbers:
+            NUMBERS[op] = numbers
+        if updates:
+            UPDATES.add(op)
         return function
 
     return enter
-
-
-def _in_halves(x, n):  # x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large
-    return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
-
-
-SUBSTITUTIONS[exp] = EXP.get
-SUBSTITUTIONS[log] = LOG.get
-SUBSTITUTIONS[select] = lambda dtype: lambda condition, x, y: x if condition else y
-SUBSTITUTIONS[rint] = lambda dtype: lambda x: np.rint(x)
-SUBSTITUTIONS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
-SUBSTITUTIONS[scaled] = lambda dtype: _in_halves
-# the n for which x lies between √½·2ⁿ and √2·2ⁿ
-SUBSTITUTIONS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
 
 scalar("add", takes="fi")(lambda x, y: x + y)
@@ -116,7 +101,7 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("broadcast_divide", count=3.0)(lambda dy, x, count: dy / count)  # each x gets its share of dy
+scalar("broadcast_divide", count=3.0)(lambda dy, x, count: dy / count)
 scalar("broadcast_to", takes="fi")(lambda x: x)  # the loop around it does the work
 
 
@@ -126,7 +111,7 @@ def _sgd(w, dw, rate):  # the update of gradient descent: the result overwrites 
 
 
 def relu_grad(dy, y):
-    """The slope at relu's input, for two numbers: `dy`, the slope at relu's output `y`, or 0.0 where y is 0."""
+    """For two numbers: `dy`, the slope at relu's output y, or 0.0 where y is 0."""
     return select(y <= 0.0, 0.0, dy)
 
 
@@ -137,9 +122,13 @@ scalar("sigmoid_grad")(lambda dy, y: dy * y * (1.0 - y))
 scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
-scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
+
+
+@scalar("clip", low=-0.5, high=0.5)
+def _clip(x, low, high):  # low where x < low, high where x > high, else x
+    return select(x < low, low, select(x > high, high, x))
 
 
 @scalar("clip_grad", low=-0.5, high=0.5)
-def _clip_grad(dy, x, low, high):  # dy where x lies strictly between low and high, else 0
+def _clip_grad(dy, x, low, high):  # dy where low < x < high, else 0
     return select(low < x, select(x < high, dy, 0.0), 0.0)

@@ -4,9 +4,11 @@
 
 from levels.kernels import reduced
 from levels.support.checks import check_bool
+from levels.support.operators import check_recorded
+from levels.support.tapes import leave
 
 from .ops import reduce_sum
-from .tensors import DOOR, Interpreter, Variable, _as_tensors, apply, as_tensor
+from .tensors import DOOR, Interpreter, Operators, Variable, _as_tensors, apply, as_tensor
 
 
 class _Tape(Interpreter):
@@ -23,7 +25,7 @@ class _Tape(Interpreter):
         return self
 
     def __exit__(self, *_):
-        DOOR.top = self.below
+        leave(DOOR, self)
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
@@ -159,6 +161,7 @@ class GradientTape(_Tape):
         tensors = _as_tensors((target, *sources))
         names = ["the target", *(f"source {k}" for k in range(len(sources)))]
         for name, given, x in zip(names, (target, *sources), tensors):
+            check_recorded(name, given, Operators)
             if x.spec.dtype.kind != "f":
                 raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
             if isinstance(given, Variable) and self.variables.get(given, x) is not x:

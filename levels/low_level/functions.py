@@ -10,7 +10,8 @@ import numpy as np
 
 from levels.hardware import Spec
 from levels.kernels import KERNELS
-from levels.support.checks import cache_key, even, row_numbers
+from levels.support.checks import cache_key
+from levels.support.inputs import even, row_numbers
 from levels.support.said import say_once
 
 from .autodiff import GradientTape

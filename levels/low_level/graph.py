@@ -3,6 +3,7 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 from levels.hardware import Spec
+from levels.support.operators import array_function
 from levels.support.storage import CREATED
 
 from .tensors import DOOR, Interpreter, Tensor, Variable, as_tensor
@@ -30,10 +31,11 @@ class Symbol(Tensor):
     @property
     def data(self):
         """Raise TypeError: a symbol has no numbers."""
-        cure = "`if` becomes where(mask, x, y); return what you need from the function"
+        cure = "`if` becomes where(mask, x, y), np.mean becomes reduce_mean; return what you need from the function"
         raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
 
     data = data.setter(lambda self, nothing: None)  # it has no memory
+    __array_function__ = array_function  # np.mean(x) says what to write
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -85,14 +87,14 @@ class Graph:
         return ", ".join(node.op for node in self.ops)
 
 
-def _results_of(given):
+def _results_of(given, name="function"):
     """List a function's results: none, one, or all in a list or tuple. Raises TypeError for dicts and nested lists."""
     if given is None:
         return []
     results = list(given) if type(given) in (list, tuple) else [given]
     for x in results:
         if isinstance(x, (list, tuple, dict, set)) or x is None:
-            raise TypeError(f"a function returns tensors, or one list or tuple of them; got a {type(x).__name__}")
+            raise TypeError(f"{name}: returns a {type(x).__name__}; expected tensors, or one list or tuple of them")
     return results
 
 
@@ -103,7 +105,7 @@ def trace(python, signature):
     DOOR.top = here
     try:
         result = python(*args)
-        outputs = [here.node(as_tensor(x)) for x in _results_of(result)]
+        outputs = [here.node(as_tensor(x)) for x in _results_of(result, getattr(python, "__qualname__", "it"))]
     finally:
         DOOR.top = before
     new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}

@@ -38,7 +38,7 @@ def gather(x, rows):
 def clip(x, low, high):
     """Limit each number of x to the range from low to high. Raises ValueError unless these are numbers, low <= high."""
     if not isinstance(low, (int, float, np.number)) or not isinstance(high, (int, float, np.number)) or not low <= high:
-        raise ValueError(f"clip: low is {low!r} and high is {high!r}; expected two numbers, the lower first")
+        raise ValueError(f"clip: low is {low!r:.60} and high is {high!r:.60}; expected two numbers, the lower first")
     return apply("clip", x, low=float(low), high=float(high))
 
 

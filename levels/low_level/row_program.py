@@ -112,12 +112,12 @@ def _place(part, index, row):
     return (row, *index[1:]) if part == "row" else index or (0,)
 
 
-def _write(graph, parts, batch, load, total_of):
+def _write(graph, parts, batch, load, total_of, assembler):
     """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     values = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
-    a = Assembler("steps", next(iter(owned.values())).spec.dtype)
+    a = assembler("steps", next(iter(owned.values())).spec.dtype)
     batches = a.array("batches", "steps", batch, rows_of="rows")
     outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
     sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in owned.values()]
@@ -140,7 +140,7 @@ def _write(graph, parts, batch, load, total_of):
     with a.loop("steps") as step:
         compute("before")
         totals = {x: _each(lambda _: a.sum(), np.empty(shape[x])) for x in parts if parts[x] == "sum"}
-        with a.loop(batch, a.lanes) as r:
+        with a.loop(batch) as r:
             compute("row", load(a, batches, step, r))
             for x, total in totals.items():
                 for term in _lowering_of(f"sum {x.op}")(x, shape[x], *map(values.get, x.inputs)):
@@ -163,7 +163,8 @@ class RowProgram:
     Its constructor raises NoProgram if the graph cannot be split into rows, or has too many numbers for each.
     """
 
-    load = staticmethod(Assembler.load)  # load(a, batches, step, i): the row numbers of a batch
+    assembler = Assembler
+    load = staticmethod(lambda a, *place: a.load(*place))  # load(a, batches, step, i): the row numbers of a batch
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
@@ -175,7 +176,7 @@ class RowProgram:
             raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {_LARGEST_ROW:,}")
         if "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram("a variable keeps a number of each row")
-        self.program, owners = _write(graph, self.parts, batch, self.load, self.totals)
+        self.program, owners = _write(graph, self.parts, batch, self.load, self.totals, self.assembler)
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [of for of in owners if type(of) is int]
         self.variables = owners[len(self.inputs) :]

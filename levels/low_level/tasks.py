@@ -3,7 +3,7 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 from levels.hardware.tasks import Fit
-from levels.support.checks import check_inputs, check_task
+from levels.support.inputs import check_inputs, check_task
 
 from .autodiff import GradientTape
 from .functions import function

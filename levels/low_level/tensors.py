@@ -81,7 +81,7 @@ class Operators(SeveralOps):
 class Tensor(Operators, Buffer):
     """An immutable buffer with operators."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)  # a table may refer to a tensor without keeping it
 
 
 DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # with kernels

@@ -8,7 +8,8 @@ import reprlib
 import numpy as np
 
 from levels.low_level import constant, gather
-from levels.support.checks import check_int, row_numbers
+from levels.support.checks import check_int
+from levels.support.inputs import row_numbers
 
 from .layers import RANDOM, Reconstructible
 

@@ -12,7 +12,9 @@ import numpy as np
 from levels.hardware import PLACE
 from levels.low_level import Module, Variable, as_tensor, nn
 from levels.support.checks import check_bool, check_int, lookup
+from levels.support.fronts import Unset
 from levels.support.locks import MAKING
+from levels.support.names import Guarded
 
 
 def affine(x, kernel, bias):
@@ -47,13 +49,14 @@ class Reconstructible:
 
 
 # What all layers share: a name, a dtype, a build on the first call, `trainable`. You may skip how it is written.
-class _Part(Reconstructible, Module):
+class _Part(Guarded, Reconstructible, Module):
     hears_training = False  # whether `call` may have an argument `training`
     building = False  # whether `build_for` is running
     trainable_flag = True  # see `trainable`
+    name = dtype = built = Unset()  # `__init__` sets them
 
     def __init__(self, name=None, dtype=None):
-        self.name = type(self).__name__.lower() if name is None else name
+        self.name = self.usual_name() if name is None else name
         self.dtype = None if dtype is None else np.dtype(dtype)
         self.built = False
         call = getattr(type(self), "call", None)
@@ -63,6 +66,10 @@ class _Part(Reconstructible, Module):
     def __call__(self, x, training=None):
         """Return the result of `call`, after a build the first time. Only layers of `levels_more` use `training`."""
         return self.run(x, training)
+
+    def usual_name(self):
+        """Return the name of a layer that is given none."""
+        return type(self).__name__.lower()
 
     def build_for(self, shape, dtype):
         """Call `build`, once. A layer without a dtype takes this one if it is a float dtype, else float32."""
@@ -112,6 +119,11 @@ class Layer(_Part):
         """Make a variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
         self.built = not self.building  # outside `build`, the first weight marks the layer as built
         return Variable(self.starting(initializer, shape), trainable=trainable)
+
+    def call(self, x):
+        """Return the layer's output. Raises NotImplementedError unless a subclass defines it."""
+        cure = "rename its `forward`, PyTorch's name" if hasattr(self, "forward") else "write one"
+        raise NotImplementedError(f"{type(self).__name__} has no call; {cure}: `def call(self, x):`")
 
     def run(self, x, training=None):
         """Return the result of `call`, after a build on the first call."""

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from levels.low_level import Module, Operators, Variable, constant, exp, sqrt
-from levels.support.checks import check_positive
+from levels.low_level import Module, Operators, Variable, as_tensor, constant, exp, sqrt
+from levels.support.checks import check_pairs, check_positive
+from levels.support.fronts import Unset
 from levels.support.locks import MAKING
 
 from .layers import Reconstructible
@@ -21,6 +22,7 @@ def descend(rate, dw, w):
 # What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
 class _Rated(Reconstructible, Module):
     excluded = True  # a model that keeps an optimizer does not list the optimizer's variables
+    rate = trained_variables = Unset()  # `__init__` sets them
 
     def __init__(self, learning_rate=0.01):
         self.rate = None
@@ -42,10 +44,7 @@ class _Rated(Reconstructible, Module):
 
     def _owned(self, grads_and_vars):
         """Return the gradients and the variables of these pairs. The first call builds the optimizer for them."""
-        pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
-        if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
-            raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
-        gradients, variables = zip(*pairs, strict=True)
+        gradients, variables = check_pairs(grads_and_vars, Variable, as_tensor)
         with MAKING:
             if self.trained_variables is None:
                 self.build(variables)

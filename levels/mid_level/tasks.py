@@ -3,8 +3,8 @@
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
 from levels.hardware.tasks import Fit
-from levels.low_level import GradientTape, function
-from levels.support.checks import check_inputs, check_task
+from levels.low_level import GradientTape, function, trace
+from levels.support.inputs import check_inputs, check_task
 
 from .data import Dataset
 from .layers import Dense
@@ -21,7 +21,7 @@ def _train(layers, loss_of, sgd, data, weights):
         return rows
 
     (x, y), batches = data.rows()
-    model(x.numpy()[:1])  # makes the variables
+    trace(model, [x.device.spec((1, *x.shape[1:]), x.dtype)])  # makes the variables
     for layer, *start in zip(layers, weights[::2], weights[1::2]):
         layer.set_weights(start)
     variables = [variable for layer in layers for variable in layer.trainable_variables]

@@ -1,7 +1,6 @@
 """Checks of arguments, the same on every level. Each error says what was given, what was expected, and what to do."""
 
 import difflib
-import reprlib
 
 import numpy as np
 
@@ -90,64 +89,27 @@ def check_positive(name, value, below=np.inf, zero=False):
     return number
 
 
-def row_numbers(what, batches, rows):
-    """Convert row numbers to int64[steps, batch]. Raises ValueError for other values, IndexError beyond range(rows)."""
-    try:
-        found = numeric_array(batches)
-    except TypeError:
-        found = np.zeros(0)
-    if found.ndim != 2 or found.dtype.kind not in "iu" or not found.size:
-        raise ValueError(f"{what} are {reprlib.repr(batches)}; expected whole numbers [steps, batch]")
-    for row in (found.min(), found.max()):
-        if not 0 <= row < rows:
-            raise IndexError(f"{what} hold row {row}; there are {rows} rows")
-    return np.ascontiguousarray(found, np.int64)
+def check_pairs(given, kind, convert):
+    """Return the gradients, by convert(gradient, variable), and the variables of pairs (gradient, variable).
 
-
-def check_finite(name, array):
-    """Raise ValueError, with the number of the first such row, if an array [rows, …] holds a NaN or an infinity."""
-    finite = np.isfinite(array)
-    if not finite.all():
-        raise ValueError(f"{name} is not a finite number in row {np.argwhere(~finite)[0][0]}; drop or fill such rows")
-
-
-def check_inputs(x, dtype, features):
-    """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
-    _check_array("x", x, dtype, *np.shape(x)[:1], features)
-
-
-def check_task(x, y, weights, batches, learning_rate, units):
-    """Raise TypeError, ValueError or IndexError unless a task's arguments fit. The net's layers have these `units`.
-
-    x[rows, features], y[rows, 1], w[inputs, units] and b[1, units] have one float dtype; batches[steps, batch] are rows.
+    Raises TypeError for anything but pairs with a variable of this class, ValueError for a gradient that does not fit.
     """
-    if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
-        raise TypeError(f"x is {_described(x)}; expected a NumPy array [rows, features] of float32 or float64")
-    shapes = []
-    for inputs, outputs in zip([x.shape[1], *units], units):
-        shapes += [(inputs, outputs), (1, outputs)]
-    if not isinstance(weights, (list, tuple)) or len(weights) != len(shapes):
-        given = f"{len(weights)} arrays" if isinstance(weights, (list, tuple)) else f"a {type(weights).__name__}"
-        raise ValueError(f"weights are {given}; expected {len(shapes)}: {shapes}")
-    _check_array("x", x, x.dtype, *x.shape)
-    _check_array("y", y, x.dtype, len(x), 1)
-    for k, (array, shape) in enumerate(zip(weights, shapes)):
-        _check_array(f"weights[{k}]", array, x.dtype, *shape)
-    row_numbers("batches", batches, len(x))
-    if real(learning_rate) is None or not 0 < learning_rate < np.inf:
-        raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
-
-
-def _check_array(name, array, dtype, *shape):
-    """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
-    if not isinstance(array, np.ndarray) or (numeric_array(array).dtype, array.shape) != (dtype, shape):
-        raise ValueError(f"{name} is {_described(array)}; expected a NumPy array {dtype}{list(shape)}")
-    check_finite(name, array)
-
-
-def _described(array):
-    """Return the dtype and shape of an argument as a string, for an error."""
-    return f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
+    pairs = [*given] if hasattr(given, "__iter__") else given
+    fit = isinstance(pairs, list) and pairs
+    if not fit or not all(isinstance(x, (tuple, list)) and len(x) == 2 and isinstance(x[1], kind) for x in pairs):
+        raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
+    variables = [w for _, w in pairs]
+    if len({*map(id, variables)}) < len(pairs):
+        raise ValueError("apply_gradients: a variable stands in two pairs; add its gradients")
+    gradients = []
+    for k, (dw, w) in enumerate(pairs):
+        gradients.append(dw if dw is None else convert(dw, w))
+        if dw is None or gradients[k].spec is not w.spec:
+            given = None if dw is None else gradients[k].spec
+            raise ValueError(
+                f"apply_gradients: gradient {k} is {given}, and its variable is {w.spec}; expected the same"
+            )
+    return gradients, variables
 
 
 def cache_key(x):
@@ -160,10 +122,3 @@ def cache_key(x):
         return type(x), repr(x)  # which distinguishes 0.0 from -0.0, and makes NaN equal to itself
     alone = type(x).__eq__ is object.__eq__  # equal to itself only; otherwise equal objects may differ in 0.0 and -0.0
     return (type(x), x) if alone else (type(x), x, repr(x))
-
-
-def even(batches):
-    """Return [batches], or [batches[:-1], batches[-1:]] if their sizes differ, because the last batch is shorter."""
-    lists = batches if isinstance(batches, (list, tuple)) else ()
-    lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
-    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]

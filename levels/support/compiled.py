@@ -1,7 +1,6 @@
-"""Compiles functions, and caches the programs under a hash of everything they depend on, so that none is out of date.
+"""Compiles functions, and caches the programs under a hash of everything they depend on. Notebook 02 uses it.
 
-numba's own cache checks only the file of the function itself. If something that the function calls has changed, it
-returns the old program.
+(numba's own cache checks only the function's file, and returns the old program if what it calls has changed.)
 """
 
 import dis
@@ -15,6 +14,7 @@ import llvmlite
 import numpy as np
 
 from .cache import cache_get, cache_put
+from .guards import is_guarded
 
 SUBSTITUTIONS = {}  # a Python function -> function(dtype), which returns what kernels for that dtype call in its place
 _PROGRAMS = {}  # hash -> program
@@ -91,6 +91,7 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     """
     import numba  # takes most of a second, so it is imported only when needed
 
+    boundscheck = boundscheck or is_guarded(function)
     made = specialised(function, dtype, SUBSTITUTIONS, lambda called: compile_cpu(called, dtype, (), boundscheck))
     allowed = {*fastmath, "contract"} if dtype == np.float32 else {*fastmath}
     how = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__, dtype, boundscheck
@@ -133,3 +134,17 @@ def for_types(program, arguments):
     import numba
 
     return program.compile(tuple(map(numba.typeof, arguments)))
+
+
+def fitted(lower, specs, views, numbers):
+    """Return a function that compiles: the loop of lower(), for arrays of these Specs seen in the shapes `views`."""
+    reshape = specs[0].device.reshape
+
+    def lower_for_types():
+        samples = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+        loop = for_types(lower(), [*samples, *[0.0] * len(numbers)])
+        if views == [spec.shape for spec in specs]:
+            return loop
+        return lambda *arrays: loop(*map(reshape, arrays, views), *arrays[len(views) :])
+
+    return lower_for_types

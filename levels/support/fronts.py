@@ -1,14 +1,26 @@
-"""The errors for names that a level does not have."""
+"""The errors for names that a level does not have, and for attributes that `__init__` has not set."""
 
 import dis
 import importlib
 import sys
 
-FILES = "cache", "calls", "checks", "compiled", "locks", "machine", "operators", "storage"  # of levels.support
+FILES = ["cache", "calls", "checks", "compiled", "cures", "elementary", "guards", "inputs", "instructions", "locks"]
+FILES += ["machine", "measure", "memory", "operators", "place", "shapes", "storage", "tables", "tapes", "tracebacks"]
+FILES += ["writing"]  # of levels.support
 ROOMS = {  # of levels_more, with names that a level had in version 1
     "saving": "export export_page from_pretrained load_model load_weights push_to_hub save save_weights",
     "distributed": "DistributedDataParallel World all_gather all_reduce broadcast launched mpiexec time_limit world",
 }
+
+
+class Unset:
+    """A descriptor for an attribute that `__init__` sets. Before, reading it raises AttributeError, which says so."""
+
+    def __get__(self, part, kind=None):
+        if part is None:
+            return self
+        told = f"{kind.__name__} is not ready: write super().__init__() as the first line of its __init__"
+        raise AttributeError(told, obj=part)
 
 
 def absent(front):

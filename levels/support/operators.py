@@ -1,6 +1,10 @@
 """Tensor operators with NumPy arrays, operators from a table, and conversion of tensors to Python numbers."""
 
 import operator
+import reprlib
+from inspect import getattr_static
+
+from .cures import CURES
 
 REFLECTED = {  # NumPy's name for `array + tensor` and the like -> the method of the tensor
     "add": "__radd__",
@@ -16,6 +20,8 @@ REFLECTED = {  # NumPy's name for `array + tensor` and the like -> the method of
     "equal": "__eq__",
     "not_equal": "__ne__",
 }
+# NumPy's ufuncs -> the functions that reduce by them
+_REDUCING = {"add": "sum", "multiply": "prod", "maximum": "max", "logical_and": "all", "logical_or": "any"}
 
 
 def array_ufunc(tensor, ufunc, method, *inputs, **options):
@@ -26,8 +32,40 @@ def array_ufunc(tensor, ufunc, method, *inputs, **options):
     name = REFLECTED.get(ufunc.__name__)
     if name and method == "__call__" and not options and inputs[1] is tensor and hasattr(tensor, name):
         return getattr(tensor, name)(inputs[0])
-    told = f"np.{ufunc.__name__} takes arrays and got a {type(tensor).__name__}: write it with the tensor's operators"
-    raise TypeError(f"{told} (`x * x`) and functions of levels.low_level (`log(x)`), or take the numbers, x.numpy()")
+    wrote = _REDUCING.get(ufunc.__name__, "") if method == "reduce" else ufunc.__name__
+    cure = CURES.get(wrote, "it with the tensor's operators (`x * x`) and functions of levels.low_level (`log(x)`)")
+    told = f"np.{wrote or ufunc.__name__} takes arrays and got a {type(tensor).__name__}: write {cure}"
+    numbers = "" if hasattr(tensor, "trace") else ", or take the numbers, x.numpy()"  # while a function is traced, none
+    raise TypeError(told + numbers)
+
+
+def array_function(symbol, function, types, args, options):
+    """Raise TypeError for NumPy's function of a tensor without numbers: it would leave the trace (NumPy's NEP 18)."""
+    cure = CURES.get(function.__name__, "a function of levels.low_level or levels_more.low_level")
+    told = f"np.{function.__name__} needs numbers, and got {symbol!r}: a function is traced without them"
+    raise TypeError(f"{told}; write {cure}")
+
+
+def check_recorded(name, x, kind):
+    """Raise TypeError unless x is of this kind, a tensor or a variable: a tape records nothing else."""
+    if not isinstance(x, kind):
+        cure = "a tape records tensors, and NumPy's functions leave it: write reduce_mean for np.mean"
+        raise TypeError(f"gradient: {name} is {' '.join(reprlib.repr(x).split())}, a {type(x).__name__}; {cure}")
+
+
+class Elsewhere:
+    """A descriptor for a name that tensors do not have. Its AttributeError says what to write; `hasattr` is False."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __get__(self, x, kind=None):
+        told = f"{kind.__name__} has no {self.name!r}; write {CURES[self.name]}"
+        raise AttributeError(told, name=self.name, obj=x)
+
+
+_POWER = "; the whole number 2 is a power here, x ** 2, and"
+_SIGNS = {"**": _POWER, "power of a number": ", as in 2.0 ** x; exp(x * math.log(2.0)) is, and"}
 
 
 def of_several_ops(sign):
@@ -35,7 +73,8 @@ def of_several_ops(sign):
 
     def method(x, *others):
         if sign not in x.operators:
-            raise TypeError(f"{type(x).__name__}: no {sign} here; levels_more.low_level brings it")
+            told = f"{type(x).__name__}: no {sign} here{_SIGNS.get(sign, ';')}"
+            raise TypeError(f"{told} levels_more.low_level brings it: write `import levels_more.low_level`")
         return x.operators[sign](x, *others)
 
     return method
@@ -94,3 +133,11 @@ class SeveralOps:
 
     def __array__(self, dtype=None, copy=None):
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __dir__(self):
+        """Return the names of attributes, without those that are told to be elsewhere."""
+        return [name for name in super().__dir__() if not isinstance(getattr_static(type(self), name, None), Elsewhere)]
+
+
+for _name in CURES:
+    setattr(SeveralOps, _name, Elsewhere(_name))

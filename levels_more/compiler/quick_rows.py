@@ -26,6 +26,7 @@ from levels.hardware import Value, select
 from levels.kernels import KERNELS, REDUCTIONS, reduced
 from levels.low_level import BACK_ENDS, LOWERINGS, NoProgram, RowProgram
 from levels_more.compiler.eager import ACCELERATION
+from levels_more.hardware.lanes import Lanes
 from levels_more.kernels.layout import as_slices
 
 
@@ -139,9 +140,20 @@ def totals(a, sums):
     return np.array(found, object).reshape(sums.shape)
 
 
-class QuickRowProgram(RowProgram):
-    """A faster `RowProgram` that gives the same bits. Raises what `RowProgram` raises."""
+class RowLanes(Lanes):
+    """An assembler of row programs: in the loop over the row numbers of a batch, each lane takes a row."""
 
+    def array(self, name, *shape, rows_of=None):
+        """As in Assembler. The last size of an array of row numbers is that of a batch."""
+        if rows_of is not None:
+            self.over = shape[-1:]
+        return super().array(name, *shape, rows_of=rows_of)
+
+
+class QuickRowProgram(RowProgram):
+    """A faster `RowProgram`, with lanes in float32; in float64 with the same bits. Raises what `RowProgram` raises."""
+
+    assembler = RowLanes
     load = staticmethod(load)
     totals = staticmethod(totals)
 

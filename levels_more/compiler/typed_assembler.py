@@ -1,11 +1,13 @@
 """An assembler for programs on integers and masks: it writes `add` where that of level 1 writes `fadd`."""
 
 import functools
+import re
 
 import numpy as np
 
-from levels.hardware import REAL, Assembler, Value
+from levels.hardware import REAL, Value
 from levels.support.machine import host_lanes
+from levels_more.hardware.lanes import Lanes
 
 KIND = REAL | {np.dtype("i8"): "i64", np.dtype(bool): "i8"}  # dtype -> LLVM's type; a mask is a byte in memory
 _OF_INTEGERS = {  # instruction on floats -> on integers
@@ -21,36 +23,33 @@ _OF_INTEGERS = {  # instruction on floats -> on integers
 }
 
 
-class IntegerAssembler(Assembler):
+class IntegerAssembler(Lanes):
     """Writes one program on int64 numbers, which wrap around as in NumPy, or on the bytes of masks.
 
     Raises TypeError for a constant that is no integer or is beyond 2^53.
     """
 
     def __init__(self, name, dtype, lanes=1):
-        super().__init__(name, np.float64, lanes)  # the dtype of its constants
+        super().__init__(name, np.float64, lanes, over=())  # the dtype of its constants
+        self.kind = self.wide(KIND[dtype])
         self.real = KIND[dtype]
-        self.kind = self.wide(self.real)
 
-    def constant(self, kind, text):
-        return super().constant(kind, self.integer(text) if text.startswith("0x") else text)
-
-    def integer(self, text):
+    def integer(self, found):
         """Convert a constant, which level 1 writes as the bits of a float64, to an integer."""
-        number = float(np.uint64(int(text, 16)).view(np.float64))
+        number = float(np.uint64(int(found[0], 16)).view(np.float64))
         if not number.is_integer() or abs(number) > 2**53:
             raise TypeError(f"{self.name}: {number} is no constant of a program on whole numbers")
         return str(int(number))
 
-    def write(self, text):
+    def spelled(self, line):
         for of_floats, own in _OF_INTEGERS.items():
-            text = text.replace(of_floats, own)
-        return super().write(text)
+            line = line.replace(of_floats, own)
+        return re.sub(r"\b0x[0-9A-F]{16}\b", self.integer, line)
 
 
 def assembler(name, dtype, lanes):
-    """An assembler for programs on numbers of this dtype."""
-    return (Assembler if dtype in REAL else IntegerAssembler)(name, dtype, lanes)
+    """An assembler for programs on numbers of this dtype. Its loops say whether they take lanes."""
+    return Lanes(name, dtype, lanes, over=()) if dtype in REAL else IntegerAssembler(name, dtype, lanes)
 
 
 @functools.cache  # LLVM takes a quarter of a millisecond to identify the processor
@@ -61,9 +60,8 @@ def all_lanes(dtype):
 
 def array_like(a, name, dtype, *shape):
     """Add an array of that dtype to a program that may compute in another one."""
-    array = a.array(name, *shape)
-    array.kind = KIND[dtype]
-    return array
+    a.arrays[name] = a.array(name, *shape)._replace(kind=KIND[dtype])
+    return a.arrays[name]
 
 
 def loaded(a, array, dtype, *indices):

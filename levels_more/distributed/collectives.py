@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from levels.kernels import kernel, make, same_dtype
+from levels.kernels import Plan, kernel
 from levels.low_level import VJPS, apply, as_tensor
+from levels.support.shapes import same_dtype
 from levels_more.checks import expect, number, sizes
 from levels_more.hardware.locks import once
 from levels_more.kernels.verify import TEST_CASES
@@ -149,12 +150,12 @@ def _plan_all_gather(op, function, x, rows=()):
     rows = sizes(f"{op}: rows", rows) or x.shape[:1] * world().size
     if x.shape[:1] not in [(count,) for count in rows]:
         raise ValueError(f"{op}: x is {x.shape} and rows are {rows}; expected the rows of each rank, among them x's")
-    return make(op, (sum(rows), *x.shape[1:]), x.dtype, [x], lambda: lambda out, x: function(out, x, rows))
+    return Plan(op, (sum(rows), *x.shape[1:]), x.dtype, [x], lambda: lambda out, x: function(out, x, rows))
 
 
 def _plan_all_reduce(op, function, x):
     """The result has the shape and dtype of x."""
-    return make(op, x.shape, same_dtype(op, x, kinds="fi"), [x], lambda: function)
+    return Plan(op, x.shape, same_dtype(op, x, kinds="fi"), [x], lambda: function)
 
 
 def _plan_broadcast(op, function, x, root=0):
@@ -162,7 +163,7 @@ def _plan_broadcast(op, function, x, root=0):
     same_dtype(op, x, kinds="fib")
     if root not in range(world().size):
         raise ValueError(f"{op}: root is {root!r}; there are the ranks 0 to {world().size - 1}")
-    return make(op, x.shape, x.dtype, [x], lambda: lambda out, x: function(out, x, root))
+    return Plan(op, x.shape, x.dtype, [x], lambda: lambda out, x: function(out, x, root))
 
 
 COLLECTIVES = "all_gather", "all_reduce", "broadcast"

@@ -5,10 +5,12 @@ import os
 
 import numpy as np
 
-from levels.hardware import MEASURES, Assembler, Index, seconds
+from levels.hardware import Assembler, Index, Value
 from levels.support.machine import host_lanes
+from levels.support.measure import MEASURES, seconds, speed_of
 from levels_more.checks import expect
 from levels_more.checks import number as check_number
+from levels_more.hardware.lanes import Lanes
 from levels_more.hardware.locks import once
 
 _LINE = 64  # bytes of a cache line, on most processors
@@ -49,7 +51,8 @@ def _facts(device):
     """The last rows of the table for a device without `facts`, such as the computer's own CPUs."""
 
     def measured(what, unit):
-        return f"{amount(device.measure(what), unit)}, measured" if what in MEASURES else "not measured yet"
+        known = (device.kind, what) in MEASURES
+        return f"{amount(speed_of(device, what), unit)}, measured" if known else "not measured yet"
 
     return {
         "CPUs": str(os.cpu_count() or "unknown"),
@@ -69,11 +72,12 @@ def chase_program(steps):
     out = a.array("out", 1)
     slot = a.slot("i64")
     first = a.load(start, 0)
-    a.emit(f"store i64 {first.register}, ptr {slot}")
+    a.lines.append(f"store i64 {first.register}, ptr {slot}")
     with a.loop(steps):
         here = Index(a, a.write(f"load i64, ptr {slot}"), "n")
-        a.emit(f"store i64 {a.load(chain, here).register}, ptr {slot}")
-    a.store(a.count(Index(a, a.write(f"load i64, ptr {slot}"), "n")), out, 0)
+        a.lines.append(f"store i64 {a.load(chain, here).register}, ptr {slot}")
+    last = a.write(f"load i64, ptr {slot}")
+    a.store(Value(a, a.write(f"sitofp i64 {last} to double")), out, 0)
     return a.assemble()
 
 
@@ -95,7 +99,7 @@ def measure_latency(device, nbytes, steps=2**15):
 @once
 def read_program(sums=8):
     """The program that adds up x[blocks, sums, lanes] in independent sums, as many times as out[passes] is long."""
-    a = Assembler("read", "f4")
+    a = Lanes("read", "f4", over=())
     x = a.array("x", "blocks", sums, a.lanes)
     out = a.array("out", "passes")
     totals = [a.sum() for _ in range(sums)]

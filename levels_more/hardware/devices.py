@@ -3,7 +3,7 @@
 import reprlib
 from contextlib import contextmanager
 
-from levels.hardware import DEVICE_MAKERS, PLACE, Buffer, Device, pool
+from levels.hardware import PLACE, POOL, Buffer, Device
 
 MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> its maker
 
@@ -22,7 +22,13 @@ def fill(found, counts):
         found.update({name: make(name) for name in names if name not in found})
 
 
-DEVICE_MAKERS.append(fill)
+def pool(**counts):
+    """Return the pool {"cpu:0": Device, …} with one device of each kind, or as many as asked for, such as gpus=2.
+
+    Raises TypeError for an unknown kind, ValueError if a count is not an integer from 0 to 64.
+    """
+    fill(POOL, counts)
+    return POOL
 
 
 def copy(buffer, device):

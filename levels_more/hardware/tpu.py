@@ -7,6 +7,7 @@ import numpy as np
 
 from levels.hardware import Device
 from levels.support.checks import numeric_array
+from levels.support.measure import MEASURES
 from levels_more.checks import expect, several, word
 from levels_more.hardware.benchmark import amount
 from levels_more.hardware.devices import MAKERS
@@ -237,7 +238,6 @@ class Tpu(Device):
     # cells in a row and in a column; cycles per second
     size = SIDE
     clock = 700e6
-    published = {"peak": 2 * SIDE * SIDE * clock, "bandwidth": 350e9}  # half a chip's 46 Tflop/s and 700 GB/s
     dtypes = tuple(map(np.dtype, ("float32", "int64", "bool")))
 
     def __init__(self, name):
@@ -253,12 +253,6 @@ class Tpu(Device):
             names = ", ".join(map(str, self.dtypes))
             raise TypeError(f"{self.name} has {names}, and no {np.dtype(dtype)}; convert first: x.astype('float32')")
         return super().spec(shape, dtype)
-
-    def measure(self, what):
-        """The published figure, since a simulator has no speed. Raises LookupError if none was published."""
-        if what not in self.published:
-            raise LookupError(f"{self.name}: no program measures {what} of a simulated device; count its cycles")
-        return self.published[what]
 
     def facts(self):
         """This device's rows in the pool's table: {row name: text}."""
@@ -292,3 +286,6 @@ class Tpu(Device):
 
 
 MAKERS["tpu"] = Tpu
+# a simulator has no speed: these figures were published, half a chip's 46 Tflop/s and 700 GB/s
+MEASURES["tpu", "peak"] = lambda device: 2 * SIDE * SIDE * device.clock
+MEASURES["tpu", "bandwidth"] = lambda device: 350e9

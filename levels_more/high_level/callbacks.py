@@ -111,6 +111,21 @@ class EarlyStopping(Monitor):
             self.model.set_weights(self.best_weights)
 
 
+class _AnyNumber(dict):
+    def __missing__(self, name):
+        return 1.0
+
+
+def check_pattern(name, pattern):
+    """Return the pattern of a file's name. Raise ValueError if it has braces that are not those of a number's name."""
+    try:
+        str(pattern).format_map(_AnyNumber(epoch=1))
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        cure = "write {epoch:03d} or {val_loss:.2f} for a number, and {{ and }} for braces"
+        raise ValueError(f"{name} is {str(pattern)!r}: {error}; {cure}") from None
+    return pattern
+
+
 class ModelCheckpoint(Monitor):
     """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
 
@@ -122,7 +137,8 @@ class ModelCheckpoint(Monitor):
         self, filepath, monitor="val_loss", save_best_only=False, mode="auto", *, save_weights_only=False, verbose=0
     ):
         super().__init__(monitor, mode)
-        self.filepath = file_name("ModelCheckpoint: filepath", filepath)
+        name = "ModelCheckpoint: filepath"
+        self.filepath = check_pattern(name, file_name(name, filepath))
         self.verbose = is_verbose("ModelCheckpoint: verbose", verbose)
         self.save_best_only = check_bool("ModelCheckpoint: save_best_only", save_best_only)
         self.save_weights_only = check_bool("ModelCheckpoint: save_weights_only", save_weights_only)

@@ -8,15 +8,16 @@ import numpy as np
 
 from levels import high_level, mid_level
 from levels.low_level import as_tensor, constant
-from levels.mid_level import Layer
-from levels.support.checks import check_finite, check_int, check_positive
+from levels.support.checks import check_int, check_positive
+from levels.support.inputs import check_finite
 from levels_more.checks import as_int64, expect
 from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.recompile import CachedFunction
-from levels_more.high_level.tables import arrays_of, is_table
+from levels_more.high_level.tables import arrays_of, check_rows, is_table
 from levels_more.low_level.ops import reshape
 from levels_more.mid_level.base_layer import ColumnTensors
 from levels_more.mid_level.dataset import Dataset, adopted
+from levels_more.mid_level.notes import note, noted
 
 
 def as_list(x):
@@ -56,7 +57,7 @@ class BatchLayout(NamedTuple):
 
 def dtype_for(model, x):
     """As in the core. After the model's first call, the dtype is found without a search through all its parts."""
-    known = float_of(vars(model).get("input_specs") or ())
+    known = float_of(noted(model, "input_specs") or ())
     return high_level.dtype_for(model, x) if known is None else known
 
 
@@ -87,7 +88,7 @@ def inputs_of(model, x):
 
 def column_layers_of(model):
     """The layers of a model that read columns, such as `DenseFeatures`."""
-    return tuple(part for part in model.named(Layer).values() if hasattr(type(part), "encode"))
+    return tuple(part for part in model.named(mid_level.Layer).values() if hasattr(type(part), "encode"))
 
 
 def column_tensors(model, columns):
@@ -98,7 +99,8 @@ def column_tensors(model, columns):
 
 def takes_whole(model):
     """Whether a model may need whole numbers: for an `Embedding`, or for a user's own `call`."""
-    return not of_levels(type(model).call) or any(vars(type(part)).get("whole") for part in model.named(Layer).values())
+    kinds = {type(part) for part in model.named(mid_level.Layer).values()}
+    return not of_levels(type(model).call) or any(vars(kind).get("whole") for kind in kinds)
 
 
 def targets_of(model, y, x):
@@ -196,7 +198,7 @@ def checked(model, rows, layout):
 
 def answers(model, batches):
     """The model's outputs for each pair (tensors, their BatchLayout), by a program that is cached in the model."""
-    kept = vars(model).get("predictor")
+    kept = noted(model, "predictor")
     program = None
     before = None
     for rows, layout in batches:
@@ -207,10 +209,10 @@ def answers(model, batches):
                 def predict(*rows, layout=layout):
                     return model(layout.x(rows))
 
-                kept = model.predictor = CachedFunction(model, predict, frozenset(["chosen"]))
+                kept = CachedFunction(model, predict, frozenset(["chosen"]))
                 kept.layout = form
-            # checks for changes, not for each batch
-            program = kept.current()
+                note(model, predictor=kept)
+            program = kept.current()  # checks for changes, not for each batch
             before = layout
         yield program(*rows)
 
@@ -229,8 +231,7 @@ def as_data(x, steps, name, again=False):
     if data.arrays is not None and not data.batches:
         raise ValueError(f"{data} gives single rows; make batches of them, with .batch(32)")
     if steps is not None:
-        steps = check_int(1, name, steps)
-        return data.take(steps) if again else data.steps(steps)
+        return (data.take if again else data.steps)(check_int(1, name, steps))
     if data.length == math.inf:
         raise ValueError(f"{data} never ends; give {name}, or take(count) of it")
     return data
@@ -275,7 +276,7 @@ def rows_for(model, x, y=None, sample_weight=None, class_weight=None):
         told = "missing" if y is None else f"a {type(y).__name__}"
         raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
     rows, layout = pack(model, x, y, sample_weight, class_weight)
-    data = Dataset.from_tensor_slices(rows)
+    data = Dataset.from_tensor_slices(check_rows(rows, layout))
     checked(model, data.arrays, layout)
     return data, layout
 

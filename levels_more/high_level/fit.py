@@ -1,6 +1,7 @@
 """The training loop with callbacks, a progress bar, Ctrl-C and validation, and the data that it goes through."""
 
 import math
+import reprlib
 import signal
 import sys
 import threading
@@ -12,6 +13,7 @@ from levels.high_level import Callback, loops
 from levels.low_level import DOOR, EAGER, function
 from levels.support.checks import check_bool, check_int, check_positive
 from levels_more.checks import as_python, takes
+from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.data_adapter import (
     BatchLayout,
     as_data,
@@ -24,6 +26,7 @@ from levels_more.high_level.data_adapter import (
 )
 from levels_more.high_level.multi_epoch import LookAhead
 from levels_more.high_level.recompile import GRAPH_TRANSFORM
+from levels_more.mid_level.notes import note, noted
 
 BEGIN, END = "on_train_batch_begin", "on_train_batch_end"  # methods for each batch, which the core's `Callback` lacks
 
@@ -37,7 +40,9 @@ class Validation(Callback):
 
     def on_epoch_end(self, epoch, logs):
         found = self.model.training.one_pass(self.step, self.data)
-        logs.update({f"val_{name}": value for name, value in found.items()})
+        found = self.model.in_order(logs | {f"val_{name}": value for name, value in found.items()})
+        logs.clear()
+        logs.update(found)
 
 
 class CallbackList(Callback):
@@ -67,15 +72,25 @@ class CallbackList(Callback):
         self.tell("on_train_end", logs=dict(self.model.history.epochs[-1]) if self.model.history.epochs else {})
 
 
-class ProgressMonitor(Callback):
-    """The last callback of a training: moves the bar, calls callbacks for each step, and checks for Ctrl-C."""
+def runs_code_of_the_readers(callback):
+    """Whether a callback may change anything that a layer reads: one of the reader's, or one that calls a function."""
+    held = (value for name, value in vars(callback).items() if name != "model")
+    return not of_levels(type(callback)) or any(map(callable, held))
 
-    def __init__(self, pressed, bar, callbacks, ahead):
+
+class ProgressMonitor(Callback):
+    """The last callback of a training: moves the bar or prints a line for each epoch, calls callbacks for each step,
+    and checks for Ctrl-C. `epochs`: (how many were done before this training, the number of the last one)."""
+
+    def __init__(self, pressed, bar, lines, epochs, callbacks, ahead):
         self.pressed = pressed
         self.bar = bar
+        self.lines = lines
+        self.done, self.last = epochs
         self.callbacks = callbacks
         self.ahead = ahead
         self.step = 0
+        self.look = any(map(runs_code_of_the_readers, callbacks))  # whether a step may read other numbers by now
         self.every_step = any(getattr(callback, name, None) for callback in callbacks for name in (BEGIN, END))
 
     def check_interrupt(self):
@@ -85,6 +100,9 @@ class ProgressMonitor(Callback):
 
     def on_epoch_begin(self, epoch):
         self.step = self.total = self.rows = 0
+        self.name = f"Epoch {self.done + epoch + 1}/{self.last}"
+        if self.bar is not None:
+            self.bar.set_description(self.name, refresh=False)
 
     def on_step_begin(self):
         """Call `on_train_batch_begin`, before each step, if a callback has a method for steps."""
@@ -107,21 +125,23 @@ class ProgressMonitor(Callback):
             tell = getattr(callback, END, None)
             if tell:
                 mean = getattr(callback.model, "means_by_batch", False)
-                logs = {"loss": self.total / self.rows if mean else float(losses[0])}
-                logs |= {metric.name: float(metric.result()) for metric in callback.model.training.metrics}
-                tell(self.step, logs)
+                loss = self.total / self.rows if mean else float(losses[0])
+                tell(self.step, callback.model.training.counted.logs(loss))
         self.step += len(losses)
 
     def on_epoch_end(self, epoch, logs):
         if self.bar is not None:
             self.bar.set_postfix(logs, refresh=False)
+        if self.lines:
+            print(f"{self.name}: {self.model.history.last}")
         self.check_interrupt()
 
 
 def attach(callbacks, model, params):
     """Give each callback its model and Keras' `params`.
 
-    Raises TypeError for anything but a Callback, and for a method that is never called.
+    Raises TypeError for anything but a Callback and for a method that is never called, AttributeError for a callback
+    that uses one of these two names itself.
     """
     for callback in callbacks:
         if not isinstance(callback, Callback):
@@ -130,8 +150,13 @@ def attach(callbacks, model, params):
             if name.startswith("on_") and not hasattr(Callback, name) and name not in (BEGIN, END):
                 heard = ", ".join(sorted([each for each in dir(Callback) if each.startswith("on_")] + [BEGIN, END]))
                 raise TypeError(f"{type(callback).__name__}: {name} is never called; these are: {heard}")
-        callback.model = model
-        callback.params = params
+        for name, value in (("model", model), ("params", params)):
+            own = getattr(callback, name, None)
+            if own is not None and own is not noted(callback, name, value):
+                told = f"{type(callback).__name__}.{name} is {reprlib.repr(own)}; fit sets this attribute itself"
+                raise AttributeError(f"{told}: keep yours under another name")
+            setattr(callback, name, value)
+            note(callback, **{name: value})
 
 
 @contextmanager
@@ -202,13 +227,18 @@ def epochs_of(rows, layout, batch_size, steps, epochs, shuffle, seed, first):
 
 
 def input_batches(model, x, size, steps):
-    """Pairs (batch of inputs, its BatchLayout): of rows x, `size` at a time, or of a Dataset; the first `steps`."""
+    """Pairs (batch of inputs, its BatchLayout): of rows x, `size` at a time, or of a Dataset; the first `steps`.
+
+    Raises ValueError if x is an empty list, whose rows have no shape.
+    """
     if is_data(x):
         for element in as_data(x, steps, "steps", True):
             rows, *form = inputs_of(model, element[0] if isinstance(element, tuple) else element)
             yield rows, BatchLayout(len(rows), 0, 0, *form)
         return
     rows, *form = inputs_of(model, x)
+    if rows[0].spec.shape == (0,):
+        raise ValueError(f"predict: x is {x!r:.60}; expected rows of numbers, [rows, …]")
     layout = BatchLayout(len(rows), 0, 0, *form)
     count = len(rows[0]) if steps is None else min(len(rows[0]), size * check_int(1, "predict: steps", steps))
     if len(rows[0]) > size:
@@ -232,17 +262,20 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
     held = [] if validation is None else [Validation(model, validation)]
     lines = verbose == 2 or (verbose == 1 and not shows_bars())
     with hold_interrupts() as pressed, progress(data, epochs) if verbose and not lines else nullcontext() as bar:
-        if callbacks or held or training.metrics or GRAPH_TRANSFORM.change or DOOR.top is not EAGER:
+        if callbacks or held or training.counted.all or GRAPH_TRANSFORM.change or DOOR.top is not EAGER:
             ahead = None
-        training.watch = ProgressMonitor(pressed, bar, callbacks, ahead)
         params = {"verbose": verbose, "epochs": first + epochs, "steps": None if math.isnan(data.length) else len(data)}
         attach(callbacks, model, params)
+        outer = training.watch, model.history, model.stop_training  # those of a training whose callback calls `fit`
+        training.watch = ProgressMonitor(pressed, bar, lines, (first, first + epochs), callbacks, ahead)
         told = [CallbackList(model, callbacks, first)] if callbacks else []
         try:
-            return loops.run_training(model, data, epochs, [*held, *told, training.watch], lines)
+            return loops.run_training(model, data, epochs, [*held, *told, training.watch])
         finally:
             if ahead:
                 ahead.tell(model.history)
             model.history.params = params
             model.history.epoch = [*range(first, first + len(model.history.epochs))]  # their numbers, as in Keras
-            training.watch = None
+            training.watch = outer[0]
+            if outer[0] is not None:
+                _, model.history, model.stop_training = outer

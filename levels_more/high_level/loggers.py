@@ -1,6 +1,9 @@
 """Callbacks that write the numbers of a training to files: CSV, and TensorBoard's."""
 
 import csv
+import itertools
+import os
+import time
 from pathlib import Path
 
 from levels.high_level import Callback
@@ -9,6 +12,7 @@ from levels.support.checks import check_int
 from levels_more import needed
 from levels_more.checks import file_name
 from levels_more.high_level.data_adapter import unwrap_single
+from levels_more.mid_level.notes import noted
 
 
 class CSVLogger(Callback):
@@ -38,12 +42,15 @@ class CSVLogger(Callback):
         self.file.close()
 
 
+_WRITERS = itertools.count()  # a number for each writer of TensorBoard's files
+
+
 def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
     with needed():
         from tensorboardX.proto.graph_pb2 import GraphDef
 
-    graph = dce(trace(lambda *x: model(unwrap_single(x)), model.input_specs)[0])
+    graph = dce(trace(lambda *x: model(unwrap_single(x)), noted(model, "input_specs"))[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
     names = {}
     drawn = GraphDef()
@@ -79,7 +86,8 @@ class TensorBoard(Callback):
             from tensorboardX import SummaryWriter
 
         if part not in self.writers:
-            self.writers[part] = SummaryWriter(str(self.log_dir / part), flush_secs=2)
+            own = f".{time.time_ns()}.{os.getpid()}.{next(_WRITERS)}"  # tensorboardX's own name has only the second
+            self.writers[part] = SummaryWriter(str(self.log_dir / part), flush_secs=2, filename_suffix=own)
         return self.writers[part]
 
     def on_epoch_end(self, epoch, logs):

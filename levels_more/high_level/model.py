@@ -1,13 +1,14 @@
 """Models with their own training loop, as in Keras: `fit` with callbacks and validation, graphs of layers, saving."""
 
-import math
+import warnings
 
 import numpy as np
 
 from levels import high_level
-from levels.low_level import Operators, function
+from levels.low_level import GradientTape, Operators, Variable, as_tensor, function
 from levels.mid_level import Layer as CoreLayer
 from levels.support.checks import check_bool, check_int
+from levels.support.tracebacks import short
 from levels_more.checks import expect, several
 from levels_more.high_level.data_adapter import answers, as_list, column_tensors, given_batches, is_data, unwrap_single
 from levels_more.high_level.fit import (
@@ -20,9 +21,13 @@ from levels_more.high_level.fit import (
     verbosity,
 )
 from levels_more.high_level.functional import Placeholder, dry_run, in_order
+from levels_more.high_level.outputs import names_of, print_summary
 from levels_more.high_level.training import Training
+from levels_more.low_level.autodiff import leading_to
 from levels_more.low_level.module import FORMER
 from levels_more.mid_level.base_layer import Layer
+from levels_more.mid_level.names import numbered
+from levels_more.mid_level.notes import note, noted
 from levels_more.missing import lacking
 
 KERAS = "get_config", "to_json", "get_layer", "pop", "input", "output", "inputs", "outputs"
@@ -34,10 +39,14 @@ class Model(high_level.Model, Layer):
     """A layer that trains itself: write `call(x)`. Or Model(inputs, outputs): the graph of layers between these."""
 
     steps = None  # for a graph: its calls, each after the calls that it needs
+    untraced = frozenset(["history", "stop_training"])  # attributes that may change without any effect on a trace
 
     def __init__(self, inputs=None, outputs=None, name=None):
+        graph = inputs is not None or outputs is not None
+        if graph and name is None and type(self).__name__ == "Model":
+            name = numbered("functional")  # as in Keras
         super().__init__(name=name)
-        if inputs is not None or outputs is not None:
+        if graph:
             self.draw(as_list(inputs), as_list(outputs))
 
     def draw(self, inputs, outputs):
@@ -47,7 +56,7 @@ class Model(high_level.Model, Layer):
         expect(inputs and outputs, "Model", (inputs, outputs), "one input and one output, or more")
         self.inputs = inputs
         self.outputs = outputs
-        self.input_specs = [x.spec for x in inputs]
+        note(self, input_specs=[x.spec for x in inputs])
         self.steps = in_order(outputs, inputs)
         self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
 
@@ -62,11 +71,21 @@ class Model(high_level.Model, Layer):
         for each in names:
             if len({*each}) == len(each) and {*each} == {*given}:
                 return [given[name] for name in each]
-        told = " or ".join(", ".join(map(str, each)) for each in names)
+        told = " or ".join(", ".join(each) for each in names if None not in each)
         raise ValueError(
             f"{self.name}: got {', '.join(map(str, given))}; its inputs and outputs are {told}, each by its name"
         )
 
+    def by_output(self, metrics):
+        """Metrics {name of an output's layer: one or several} as a list for each output. Raises ValueError."""
+        names = names_of(self, len(self.outputs)) if self.steps else []
+        unknown = [str(name) for name in metrics if name not in names]
+        if unknown:
+            told = f"its outputs are {', '.join(names)}" if names else "a dict is for a graph, Model(inputs, outputs)"
+            raise ValueError(f"compile: metrics for {', '.join(unknown)}; {told}")
+        return [as_list(metrics.get(name) or []) for name in names]
+
+    @short
     def run(self, x, training=None):
         """As `run` of any layer, but columns with names (a dict, a DataFrame) become tensors first."""
         if not isinstance(x, (Operators, np.ndarray)):
@@ -81,19 +100,28 @@ class Model(high_level.Model, Layer):
         Raises NotImplementedError if the model is no graph: then a subclass has to write `call`.
         """
         if self.steps is None:
-            raise NotImplementedError(f"{self.name}: write call(self, x), or make it by Model(inputs, outputs)")
+            write = "write one, or make it by Model(inputs, outputs)"
+            cure = "rename its `forward`" if hasattr(self, "forward") else write
+            raise NotImplementedError(f"{type(self).__name__} has no call; {cure}: `def call(self, x):`")
         values = dict(zip(self.inputs, as_list(x), strict=True))
         for step in self.steps:
             values[step] = step.layer(unwrap_single([values[x] for x in step.inputs]), step.training)
         return unwrap_single([values[y] for y in self.outputs])
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None):
-        """Choose how to train, by names or objects. metrics may be None. loss: one, or a list with one for each output.
+        """Choose how to train, by names or objects. loss: one, or a list with one for each output, which may be None.
 
-        For a graph, loss and loss_weights may also be dicts {name of an output's layer: …}. Each loss is multiplied by
-        its weight. Raises ValueError for other names, and if there are not as many weights as outputs.
+        metrics: a list for the only output, or with a list for each output; or None. One metric counts for all outputs.
+        For a graph, each of these may also be a dict {name of an output's layer: …}. Each loss is multiplied by its
+        weight. Raises ValueError for other names, and if there are not as many weights as outputs.
         """
+        for name, given in (("loss", loss), ("loss_weights", loss_weights)):
+            if isinstance(given, dict) and not self.steps:
+                raise ValueError(
+                    f"compile: {name} is a dict, which is for a graph, Model(inputs, outputs); give a list"
+                )
         loss, shares = (self.ordered(each) if isinstance(each, dict) else each for each in (loss, loss_weights))
+        metrics = self.by_output(metrics) if isinstance(metrics, dict) else metrics
         if shares is not None:
             shares = [*several("compile: loss_weights", shares)]
             outputs = len(self.outputs) if self.steps else None
@@ -101,6 +129,7 @@ class Model(high_level.Model, Layer):
                 raise ValueError(f"compile: {len(shares)} loss_weights for {outputs} outputs")
         self.chosen = Training(optimizer, loss, metrics, *[] if shares is None else [shares])
 
+    @short
     def fit(
         self,
         x,
@@ -142,6 +171,7 @@ class Model(high_level.Model, Layer):
             held = given_batches(self, validation_data, None, None, validation_batch_size, *steps)
         return run_training(self, data, epochs, verbose, callbacks, held, first, ahead)
 
+    @short
     def evaluate(self, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False):
         """The mean loss over all rows. With metrics, as in Keras, a list with the loss first; or {name: number}.
 
@@ -149,17 +179,46 @@ class Model(high_level.Model, Layer):
         """
         data = given_batches(self, x, y, sample_weight, batch_size, steps)
         logs = self.training.one_pass(function(self.test_step), data)
-        return logs if check_bool("evaluate: return_dict", return_dict) else unwrap_single([*logs.values()])
+        return_dict = check_bool("evaluate: return_dict", return_dict)
+        return self.in_order(logs) if return_dict else unwrap_single([*logs.values()])
 
+    def in_order(self, logs):
+        """The numbers {name: number} of an epoch as a history orders them. Subclasses may sort them."""
+        return logs
+
+    @short
     def predict(self, x, batch_size=1024, verbose=0, steps=None):
         """The model's outputs for all rows of x: a NumPy array, or a list of them. From a Dataset of (x, y) it uses x.
 
-        `verbose` is accepted as in Keras, but nothing is shown.
+        `verbose` is accepted as in Keras, but nothing is shown. Raises ValueError if there is no batch.
         """
         batches = input_batches(self, x, check_int(1, "predict: batch_size", batch_size), steps)
         outputs = zip(*map(as_list, answers(self, batches)), strict=True)
         found = [[part.numpy() for part in parts] for parts in outputs]
+        if not found:
+            raise ValueError("predict: the dataset gave no batch")
         return unwrap_single([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])
+
+    def train_step(self, x, y):
+        """Train on a batch, and return the loss. Override it for your own step.
+
+        A variable on which the loss does not depend stays as it is, with a warning, as in Keras. Raises ValueError if
+        the loss depends on no variable.
+        """
+        with GradientTape() as tape:
+            loss = self.training.loss(self, y, self(x, training=True))
+        reached = leading_to(tape.records, as_tensor(loss))
+        variables = self.trainable_variables
+        unused = {v for v in variables if tape.variables.get(v) not in reached}
+        if len(unused) == len(variables):
+            told = "the loss depends on no variable" if variables else "there is no variable"
+            raise ValueError(f"{self.name} has no variable to train: {told} that is trainable")
+        if unused:
+            names = ", ".join(path for path, v in self.named(Variable).items() if v in unused)
+            warnings.warn(f"{self.name}: the loss does not depend on {names}, which will not be trained", stacklevel=2)
+            variables = [v for v in variables if v not in unused]
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
 
     def test_step(self, x, y):
         """The loss on one batch, for `evaluate` and for validation. Subclasses may override it, like `train_step`."""
@@ -167,15 +226,7 @@ class Model(high_level.Model, Layer):
 
     def summary(self):
         """Print the layers, their latest output shapes, and how many numbers their variables hold."""
-        rows = [("layer", "output shape", "parameters")]
-        for part in self.outer_layers():
-            shape = vars(part).get("output_shape") and str((None, *part.output_shape[1:]))
-            rows.append((f"{part.name} ({type(part).__name__})", shape or "not built", f"{part.count():,}"))
-        rows.append(("total", "", f"{self.count():,}"))
-        rows.append(("trained", "", f"{sum(math.prod(v.shape) for v in self.trainable_variables):,}"))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for a, b, c in rows:
-            print(f"{a:{widths[0]}}   {b:{widths[1]}}   {c:>{widths[2]}}")
+        print_summary(self)
 
     def outer_layers(self):
         """The list of its layers, without the layers inside other layers."""
@@ -232,16 +283,15 @@ class Sequential(high_level.Sequential, Model):
     """Layers in a row, each called on the output of the one before. An `Input` may come first."""
 
     def __init__(self, layers=(), name=None):
-        self.place = None  # the Input that came first, if any
         super().__init__(layers, name)
 
     def add(self, layer):
         """Add a layer at the end. After an `Input` it is built at once. Raises TypeError for anything but a layer."""
         if isinstance(layer, Placeholder) and not self.layers:
-            self.place = layer
+            note(self, first=layer)  # the Input
             return
         if not isinstance(layer, CoreLayer):
             raise TypeError(f"Sequential: {layer!r:.60} is no layer")
         super().add(layer)
-        if self.place is not None:
-            dry_run(self, [self.place.spec])
+        if noted(self, "first") is not None:
+            dry_run(self, [noted(self, "first").spec])

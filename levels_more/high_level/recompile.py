@@ -5,6 +5,7 @@ is not handled here always counts as changed, so that the step is traced again.
 """
 
 import functools
+import hashlib
 import math
 import threading
 from itertools import chain, filterfalse
@@ -13,49 +14,39 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 
 import numpy as np
 
-from levels.low_level import Function, Module, Variable
+from levels.hardware import Spec
+from levels.low_level import Function, Module, Tensor, Variable
 from levels.mid_level import Reconstructible
 from levels_more.compiler.dependencies import TEXTS, changed, of_levels, read_outside, same
+from levels_more.mid_level.notes import NOTES
 
-# attributes that may change without any effect on a trace
-IGNORED_ATTRIBUTES = {
-    "history",
-    "input_names",
-    "input_specs",
-    "output_shape",
-    "place",
-    "predictor",
-    "programs",
-    "recreate",
-    "row_weights",
-    "rows_weighed",
-    "steps_per_call",
-    "stop_training",
-    "watch",
-}
 _OWN = [*map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__"))]
 _trained = attrgetter("trainable")
+_NOTHING = frozenset()
+_LARGEST = 2**20  # bytes of an array that is read before each run; a larger one always counts as changed
 _FIXED = "builtins", "abc"  # modules whose classes do not change
 
 
-def _entries_unchanged(place):
+def _entries_unchanged(groups):
     """Whether dicts have the same names, in the same order, apart from ignored ones, and the same value for each."""
-    dicts, ignored, finds, names, row, values = place
-    if [*filterfalse(ignored.__contains__, chain.from_iterable(dicts))] != row:
-        return False
-    try:
-        now = [*chain.from_iterable(map(map, finds, names))]
-    except KeyError:  # a name has moved to another dict
-        return False
-    return all(map(is_, now, values)) or all(map(same, now, values))
+    for dicts, ignored, finds, names, row, values in groups:
+        if [*filterfalse(ignored.__contains__, chain.from_iterable(dicts))] != row:
+            return False
+        try:
+            now = [*chain.from_iterable(map(map, finds, names))]
+        except KeyError:  # a name has moved to another dict
+            return False
+        if not (all(map(is_, now, values)) or all(map(same, now, values))):
+            return False
+    return True
 
 
-def _entries(dicts, ignored=frozenset()):
-    """These dicts, apart from ignored names, as a place for `changed`."""
+def _entries(dicts, ignored):
+    """These dicts, apart from ignored names, as a group for `_entries_unchanged`."""
     names = [[*filterfalse(ignored.__contains__, entries)] for entries in dicts]
     finds = [entries.__getitem__ for entries in dicts]
     values = [*chain.from_iterable(map(map, finds, names))]
-    return _entries_unchanged, (dicts, ignored, finds, names, [*chain.from_iterable(names)], values), True
+    return dicts, ignored, finds, names, [*chain.from_iterable(names)], values
 
 
 def _members_unchanged(place):
@@ -73,20 +64,26 @@ def _members(kind):
     return within
 
 
-def _within(value, parts, dicts, ignored):
+def _searched(part, ignored):
+    """The values in a part's attributes that are searched. (What a part was made with, `recreate`, has been read.)"""
+    for name, value in [*vars(part).items()]:
+        if name not in ignored and not (name == "recreate" and type(value) is functools.partial):
+            yield value
+
+
+def _within(value, parts, dicts, unread):
     """(the places in a value, the values to search next). None for a value of a kind that is not handled.
 
-    Appends to `parts` the attributes of a part, and to `dicts` a dict: these are compared together, by names.
+    Appends to `parts` {names that are ignored: [the attributes of a part, …]}, and to `dicts` a dict: these are
+    compared together, by names.
     """
     places = []
     if isinstance(value, Variable):
         return [(_trained, value, value.trainable)], []
     if isinstance(value, (Module, Reconstructible)):
-        parts.append(vars(value))
-        return [(type, value, type(value))], [
-            type(value),
-            *(x for k, x in dict(vars(value)).items() if k not in ignored),
-        ]
+        ignored = getattr(type(value), "untraced", _NOTHING) | unread | {NOTES}
+        parts.setdefault(ignored, []).append(vars(value))
+        return [(type, value, type(value))], [type(value), *_searched(value, ignored)]
     if isinstance(value, list):
         places = [(len, value, len(value)), *((value.__getitem__, k, part) for k, part in enumerate(value))]
     elif isinstance(value, dict):
@@ -102,18 +99,35 @@ def _within(value, parts, dicts, ignored):
         return [], [value.func, value.args, value.keywords]
     elif isinstance(value, tuple):
         return [], value
+    elif type(value) is np.ndarray and value.dtype.kind in "biufcSU" and value.nbytes <= _LARGEST:
+        return [(_digest, value, _digest(value))], []
+    elif _layout(type(value)) == _layout(_Plain) and not of_levels(type(value)):
+        parts.setdefault(_NOTHING, []).append(vars(value))
+        return [(type, value, type(value))], [type(value), *vars(value).values()]
     elif not _says_all(value):
         return None
     return places, [part for _, _, part in places]
 
 
+class _Plain:
+    """An object of a class with this layout has no numbers but those in its attributes."""
+
+
+_layout = attrgetter("__basicsize__", "__dictoffset__", "__weakrefoffset__")
+
+
+def _digest(array):
+    """A text that is another one if the array's numbers, its shape or its dtype change."""
+    return f"{array.dtype} {array.shape} {hashlib.blake2b(np.ascontiguousarray(array)).hexdigest()}"
+
+
 def _says_all(value):
-    """Whether a value cannot change: numbers, text, code, `math`, NumPy, built-in functions, and what is of levels."""
+    """Whether a value cannot change: numbers, text, code, tensors, `math`, NumPy, built-ins, what is of levels."""
     if isinstance(value, (FunctionType, ModuleType)):
         return value in (math, np) or of_levels(value)
     if isinstance(value, BuiltinFunctionType):
         return value.__module__ in ("builtins", "math")
-    return type(value) in TEXTS or isinstance(value, (np.generic, np.dtype, CodeType))
+    return type(value) in TEXTS or isinstance(value, (np.generic, np.dtype, CodeType, Spec, Tensor))
 
 
 def places_of(value, unread=frozenset()):
@@ -122,17 +136,16 @@ def places_of(value, unread=frozenset()):
     Attributes named in `unread` are left out if there is only code of levels: a user's code may read them.
     """
     found = []
-    parts = []
+    parts = {}
     dicts = []
     members = []
     waiting = [value]
     met = {}
     first = value
-    ignored = IGNORED_ATTRIBUTES | unread
     while waiting:
         value = waiting.pop()
         if id(value) not in met:
-            met[id(value)], within = value, _within(value, parts, dicts, ignored)
+            met[id(value)], within = value, _within(value, parts, dicts, unread)
             if within is None:
                 return [(id, value, None)]
             found += within[0]
@@ -147,8 +160,8 @@ def places_of(value, unread=frozenset()):
                 return places_of(first)
     held = [each.values() for each in members]  # views, which follow changes of the classes
     place = members, held, [*chain.from_iterable(members)], [*chain.from_iterable(held)]
-    named = [_entries(parts, ignored), *([_entries(dicts)] if dicts else ())]
-    return [(_members_unchanged, place, True), *named, *found]
+    groups = [_entries(each, ignored) for ignored, each in [*parts.items(), (_NOTHING, dicts)]]
+    return [(_members_unchanged, place, True), (_entries_unchanged, groups, True), *found]
 
 
 class _GraphTransform(threading.local):

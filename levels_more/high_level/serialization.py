@@ -86,6 +86,8 @@ def written_part(part, seen):
     seen[id(part)] = entry = {"class": name}
     if made.args:
         entry["arguments"] = written(made.args, seen)
+    if isinstance(part, wide.Layer) and "name" not in made.keywords:
+        entry["name"] = part.name  # another process would number its layers in another way
     if made.keywords:
         entry["options"] = {name: written(x, seen) for name, x in made.keywords.items()}
     return entry
@@ -112,6 +114,8 @@ def reader(own):
             return entry  # options, or the file as a whole
         kind = find("class", classes, entry["class"])
         part = parts[entry.get("id")] = kind(*entry.get("arguments", ()), **entry.get("options", {}))
+        if "name" in entry:
+            part.name = entry["name"]
         return part
 
     return read

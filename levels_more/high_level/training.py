@@ -1,5 +1,6 @@
 """What `compile` chose, and passes over data with it: several losses, metrics, weights of rows, cached programs."""
 
+import functools
 import time
 from itertools import chain
 
@@ -11,10 +12,13 @@ from levels.low_level import as_tensor, reduce_mean
 from levels.support.checks import check_positive, lookup
 from levels_more.checks import takes
 from levels_more.high_level.data_adapter import as_list, checked, pack, parts_of, y_as
+from levels_more.high_level.outputs import PASSES, Counted, give_back, names_of, states_of
 from levels_more.high_level.recompile import CachedFunction
+from levels_more.high_level.tables import check_rows
 from levels_more.mid_level import losses, metrics
 from levels_more.mid_level.losses import LOSSES, weighted
 from levels_more.mid_level.metrics import METRICS, expect_logits
+from levels_more.mid_level.names import snake_case
 from levels_more.mid_level.optimizers import OPTIMIZERS
 from levels_more.mid_level.stages import cut
 
@@ -23,7 +27,7 @@ PIECE_SECONDS = 0.05  # the time that a call with several steps should take
 
 def spelled(table, name):
     """The key of a table for Keras' name of a class, such as "auc" for "AUC". Any other name is returned as it is."""
-    words = (name, metrics.snake_case(name), name.lower()) if isinstance(name, str) else ()
+    words = (name, snake_case(name), name.lower()) if isinstance(name, str) else ()
     return next((word for word in words if word in table), name)
 
 
@@ -41,13 +45,24 @@ def made(what, table, name):
     return found
 
 
-def distinct(names):
-    """These names, made unique: a second `precision` becomes `precision_1`, as in Keras."""
-    found = []
-    for name in names:
-        numbered = (f"{name}_{k}" for k in range(1, len(names) + 1))
-        found.append(name if name not in found else next(other for other in numbered if other not in found))
+def chosen_metric(given):
+    """The metric that `compile` was given: a name, a class, a function, a loss or an object."""
+    return made("metric", METRICS, given)
+
+
+def named_anew(metric):
+    """A metric like one that was made for a name."""
+    found = metric.recreate()
+    found.name, found.by_name = metric.name, True
     return found
+
+
+def other_metrics(given):
+    """Metrics like these that `compile` was given, for another output. Raises ValueError for an object."""
+    for metric in given:
+        if hasattr(metric, "update_state") and not isinstance(metric, type) and not getattr(metric, "by_name", False):
+            raise ValueError(f"compile: {metric!r:.60} counts for one output, and there are several; give one for each")
+    return [named_anew(each) if getattr(each, "by_name", False) else chosen_metric(each) for each in given]
 
 
 def loss_of(loss, y, predicted, weight):
@@ -70,22 +85,30 @@ def loss_of(loss, y, predicted, weight):
 
 
 class Training(loops.Training):
-    """Losses, one for each output or one for all, each times one of the `loss_weights`; metrics of the first output.
+    """Losses and metrics, for each output or for all. Each loss is multiplied by one of the `loss_weights`.
 
-    Raises TypeError if the optimizer or a loss is None, ValueError for an unknown name and for an empty list of losses.
+    In a list an output's loss may be None. Raises TypeError if the optimizer or the only loss is None, ValueError for
+    an unknown name and for a list without a loss.
     """
 
+    untraced = frozenset(["programs", "row_weights", "rows_weighed", "steps_per_call", "watch"])  # as in `Model`
+
     def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
-        first, *others = as_list(loss) or [""]  # no losses: "" raises ValueError, as an unknown name
-        super().__init__(made("optimizer", OPTIMIZERS, optimizer), made("loss", LOSSES, first))
-        self.losses += [made("loss", LOSSES, each) for each in others]
-        self.metrics = [made("metric", METRICS, each) for each in as_list([] if metrics is None else metrics)]
-        expect_logits(self.metrics, self.losses)
+        several = isinstance(loss, (list, tuple))
+        losses = [each and made("loss", LOSSES, each) for each in loss] if several else [made("loss", LOSSES, loss)]
+        first = next(filter(None, losses), "")  # no loss: "" raises ValueError, as an unknown name
+        super().__init__(made("optimizer", OPTIMIZERS, optimizer), first)
+        self.losses = losses
+        self.for_all = not several  # whether the loss is that of all outputs
+        given = [as_list([] if each is None else each) for each in as_list([] if metrics is None else metrics)]
+        again = functools.partial(other_metrics, *given[:1])
+        self.counted = Counted([[*map(chosen_metric, each)] for each in given], again)
+        if len(losses) == 1:
+            expect_logits(self.metrics, losses)
         self.loss_weights = loss_weights
         if loss_weights is not None:
             name = "compile: one of the loss_weights"
             self.loss_weights = [check_positive(name, weight, zero=True) for weight in loss_weights]
-        self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
         self.programs = {}  # (step, BatchLayout) -> its CachedFunction
         self.row_weights = []  # the weights of the rows of the batch that is traced now
         self.rows_weighed = False  # whether a loss has read them
@@ -97,11 +120,15 @@ class Training(loops.Training):
         """The state of a copy: all but the programs, which use this model's variables, and the listener of `fit`."""
         return vars(self) | {"programs": {}, "watch": None}
 
+    metrics = property(lambda self: self.counted.all, doc="All metrics, and the losses of several outputs.")
+
     def loss(self, model, y, predicted):
         """The sum of the losses of all outputs and the penalties of all layers. Updates the metrics with the batch."""
         y, predicted, weights = self.matched(y, predicted)
-        for metric in self.metrics:
-            metric.update_state(y[0], predicted[0])
+        self.counted.prepare(names_of(model, len(y)), self.losses_of(predicted))
+        for group, *pair in zip(self.counted.groups, y, predicted, strict=True):
+            for metric in group:
+                metric.update_state(*pair)
         return self.summed(model, y, predicted, weights)
 
     def matched(self, y, predicted):
@@ -110,14 +137,18 @@ class Training(loops.Training):
         predicted = as_list(predicted)
         losses = self.losses_of(predicted)
         if not len(losses) == len(y) == len(predicted):
-            raise ValueError(f"{len(predicted)} outputs, with {len(y)} targets and {len(losses)} losses")
+            cure = "give one loss for all of them, not in a list, or a list with one for each"
+            told = f"{len(predicted)} outputs, with {len(y)} targets and {len(losses)} losses"
+            raise ValueError(f"{told}; {cure}" if len(losses) != len(predicted) else told)
+        if len(self.loss_weights or y) != len(y):
+            raise ValueError(f"compile: {len(self.loss_weights)} loss_weights for {len(y)} outputs")
         y = [y_as(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
         weights = self.row_weights or [None]
         return y, predicted, weights * len(y) if len(weights) == 1 else weights
 
     def losses_of(self, outputs):
         """A list with a loss for each of these outputs."""
-        return self.losses * len(outputs) if len(self.losses) == 1 else self.losses
+        return self.losses * len(outputs) if self.for_all else self.losses
 
     def check_targets(self, y):
         """Return the losses for these targets, tensors [rows, …]. Raises ValueError if one does not fit its loss."""
@@ -130,9 +161,17 @@ class Training(loops.Training):
     def summed(self, model, y, predicted, weights):
         """The sum of the losses of all outputs, for targets y [batch, …], and of the penalties of all layers."""
         self.rows_weighed = True
-        each = [loss_of(*terms) for terms in zip(self.losses_of(predicted), y, predicted, weights, strict=True)]
-        if self.loss_weights is not None:
-            each = [weight * loss for weight, loss in zip(self.loss_weights, each, strict=True)]
+        each = []
+        shares = self.loss_weights or [1.0] * len(y)
+        terms = zip(self.losses_of(predicted), y, predicted, weights, shares, self.counted.losses, strict=True)
+        for loss, *given, share, counted in terms:
+            if loss is None:
+                continue
+            each.append(loss_of(loss, *given))
+            if counted:
+                counted.add(each[-1], given[1])
+            if self.loss_weights is not None:
+                each[-1] = share * each[-1]
         first, *others = each + model.losses
         return sum(others, first)
 
@@ -141,6 +180,9 @@ class Training(loops.Training):
         x, y, self.row_weights = layout.unpacked(rows)
         try:
             result = step(x, y)
+            if result is None or isinstance(result, dict | list | tuple):
+                told = f"{step.__qualname__}: it returns {'None' if result is None else f'a {type(result).__name__}'}"
+                raise TypeError(f"{told}; expected the loss, one number: metrics go into compile(metrics=…)")
             if self.row_weights and not self.rows_weighed:
                 cure = "call self.training.loss(self, y, predicted), which does"
                 raise ValueError(f"{step.__qualname__} does not heed the weights of rows; {cure}")
@@ -172,13 +214,14 @@ class Training(loops.Training):
         if data.layout is None:
             for number, element in enumerate(data):
                 rows, layout = pack(step.__self__, *parts_of(element), data.class_weight)
+                check_rows(rows, layout)
                 if number:
                     self.check_targets(rows[layout.inputs : layout.inputs + layout.targets])
                 else:
                     checked(step.__self__, rows, layout)
                 if listener:
                     listener.on_step_begin()
-                yield self.step_program(step, layout, look)(*rows).numpy().reshape(1), [len(rows[0])]
+                yield self.step_program(step, layout)(*rows).numpy().reshape(1), [len(rows[0])]
             return
         program = self.step_program(step, data.layout, look)
         ahead = None if look or self.watch is None else self.watch.ahead
@@ -188,6 +231,7 @@ class Training(loops.Training):
         for part in cut(data.iterate(), lambda: 1 if listener else self.steps_per_call):
             if listener:
                 listener.on_step_begin()
+                program = self.step_program(step, data.layout, listener.look)
             begun = time.perf_counter()
             losses = program.over(*data.arrays, part).numpy()
             self.timed(len(part), begun)
@@ -211,30 +255,44 @@ class Training(loops.Training):
 
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
+        step = step.__wrapped__  # the plain method: `step_program` compiles and caches it
+        states = states_of(self.metrics) if PASSES.open else None  # then a callback has called `evaluate` after a batch
+        PASSES.open += 1
+        try:
+            return self.counted_pass(step, data, history)
+        finally:
+            PASSES.open -= 1
+            if states is not None:
+                give_back(self.metrics, states)
+
+    def counted_pass(self, step, data, history):
+        """As `one_pass`, for a method of the model. Raises RuntimeError if `compile` was called during the training."""
         losses = []
         sizes = []
-        watch = self.watch
-        step = step.__wrapped__  # the plain method: `step_program` compiles and caches it
-        for metric in self.metrics:
+        watch = self.watch if history is not None else None
+        if history is not None and watch is None:
+            raise RuntimeError("fit: a callback has compiled the model anew; call compile before fit, or after it")
+        for metric in self.counted.all:
             metric.reset_state()
-        look = history is None or not history.passes  # in a training, only in its first pass
-        listener = watch if history is not None and watch.every_step else None
+        look = watch is None or not history.passes or watch.look  # whether anything can have changed
+        listener = watch if watch is not None and watch.every_step else None
         for piece, rows in self.pieces(step, data, listener, look):
             losses.append(piece)
             sizes.append(rows)
-            if history is not None:
+            if watch is not None:
                 history.passes.append(piece)
                 watch.on_call_end(piece, rows)
-            if watch is not None:
-                watch.check_interrupt()
+            if self.watch is not None:
+                self.watch.check_interrupt()
             if listener and step.__self__.stop_training:  # set by a callback after this batch
                 break
         if not sizes:
-            raise ValueError("the dataset gave no batch")
+            cure = "; a generator is used up after a pass: give a Dataset, or epochs=1"
+            raise ValueError("the dataset gave no batch" + cure * bool(history and history.passes))
         if history is not None:
             self.check_steps()
         if len(losses) > 1:  # one sum, so that the result does not depend on the length of the calls
             losses = [np.concatenate(losses)]
             sizes = [[*chain(*sizes)]]
-        loss = epoch_loss(losses[0], sizes[0])
-        return dict(zip(self.names, [loss, *(float(metric.result()) for metric in self.metrics)], strict=True))
+        logs = self.counted.logs(epoch_loss(losses[0], sizes[0]))
+        return logs if history is None else step.__self__.in_order(logs)

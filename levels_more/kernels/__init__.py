@@ -1,13 +1,14 @@
 """More kernels: layout ops, reductions, random numbers, fast matrix products, and kernels for a GPU and a TPU."""
 
 from levels.kernels import (
-    BACKENDS, Backend, ELEMENTWISE, KERNELS, KERNEL_TRIALS, PLANNERS, PLANS, PLAN_FINISHERS, Plan, QUICKER, REDUCTIONS,
-    UPDATES, counted, dnn_backward, dnn_classifier, dnn_forward, element_loop, gather, kernel, kernel_of, launch,
-    linear_forward, linear_regression, loop_source, lowered, make, matmul_ikj, nest, places_of, plan, plan_reshape,
-    planned, reduce_columns, reduce_rows, reduced, relu_grad, same_dtype, scalar, tasks, use,
+    BACKENDS, ELEMENTWISE, IN_USE, KERNELS, NUMBERS, PLANNERS, PLANS, PLAN_FINISHERS, Plan, REDUCTIONS, UPDATES,
+    counted, dnn_backward, dnn_classifier, dnn_forward, element_loop, gather, kernel, launch, linear_forward,
+    linear_regression, loop_source, lowered, matmul_ikj, nest, places_of, plan, plan_elementwise, plan_gather,
+    plan_loop, plan_matmul, plan_mean, plan_reduce, plan_reshape, planned, reduce_loop, reduced, relu_grad, scalar,
+    tasks,
 )
 from levels_more import moved as _moved
-from levels_more.kernels.elementwise import elu, erf, small_tanh, tanh
+from levels_more.kernels.elementwise import elu, erf, mask_op, plan_masked, small_tanh, tanh
 from levels_more.kernels.gpu import BLOCK_THREADS, gather_threads, mover, reduce_block, scatter_threads, tiled
 from levels_more.kernels.gpu_compiler import ON_GPU, compile_gpu, each_row, thread, threads_for
 from levels_more.kernels.intrinsics import exponent_bits, intrinsic, larger, ldexp, scaled_bits, smaller
@@ -23,11 +24,11 @@ from levels_more.kernels.random import (
     HIGH, LOW, MIX, STEP, cos_sin, normal, philox, plan_random, random_normal, random_uniform, two_uniform, uniform,
 )
 from levels_more.kernels.reductions import (
-    arg_max, arg_min, log_softmax, log_softmax_grad, plan_arg_max, plan_extreme, plan_rows, reduce_by_fours, reduction,
-    softmax, softmax_grad,
+    arg_max, arg_min, log_softmax, log_softmax_grad, plan_arg_max, plan_extreme, plan_rows, reduce_by_fours,
+    reduce_columns, reduction, softmax, softmax_grad,
 )
 from levels_more.kernels.tpu import matmul_array
-from levels_more.kernels.verify import SPECIAL, cases_of, counter_example, drawn, outcome, verify_kernel
+from levels_more.kernels.verify import SPECIAL, cases_of, counter_example, drawn, outcome, use, verify_kernel
 
 __all__ = _moved.handed_on(globals(), "tasks")
 

@@ -8,8 +8,9 @@ import functools
 import math
 from typing import NamedTuple
 
-from levels.kernels import PLANNERS, lowered, make, matmul_ikj, same_dtype
+from levels.kernels import PLANNERS, Plan, lowered, matmul_ikj
 from levels.support.checks import check_bool
+from levels.support.shapes import same_dtype
 from levels_more.kernels import matmul
 from levels_more.kernels.matmul import WORTH_PACKING, is_large, matmul_small, plan_tiles, small_program
 
@@ -102,7 +103,7 @@ def plan_products(op, function, x, w, transpose_x=False, transpose_w=False):
 
     small = not is_large(products.m, products.k, products.n)
     ours = function is matmul_ikj and dtype.kind == "f"
-    return make(op, products.shape, dtype, [x, w], in_one_call if ours and small else matrix_by_matrix, views)
+    return Plan(op, products.shape, dtype, [x, w], in_one_call if ours and small else matrix_by_matrix, views)
 
 
 def by_threads(program, out, x, w):

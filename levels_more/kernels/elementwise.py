@@ -3,18 +3,48 @@
 import numpy as np
 
 from levels.hardware import exp, log, select
-from levels.kernels import scalar
+from levels.kernels import ELEMENTWISE, kernel, plan_loop, scalar
 from levels.support.compiled import SUBSTITUTIONS
+from levels.support.shapes import broadcast, number_names, same_dtype
 from levels_more.hardware.elementary import COS, SIN, cos, maximum, minimum, sin
 from levels_more.kernels.intrinsics import larger, smaller
 
 scalar("copy", takes="fib")(lambda x: x)
 scalar("power")(lambda x, y: x**y)
-scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)
-scalar("less_equal", takes="fi", gives=np.bool_)(lambda x, y: x <= y)
-scalar("equal", takes="fib", gives=np.bool_)(lambda x, y: x == y)
-scalar("not_equal", takes="fib", gives=np.bool_)(lambda x, y: x != y)
-scalar("where", takes="fib", masks=1)(lambda mask, x, y: select(mask, x, y))
+MASKS = {}  # op -> how many of its inputs, the first ones, are arrays of bools
+GIVES = {}  # op -> the dtype of its result, where this is not that of its inputs
+
+
+def plan_masked(op, function, *inputs):
+    """Plan an elementwise op of MASKS or GIVES. Raises what the core's planner raises."""
+    number_names(op, function, inputs, {})
+    masks = MASKS.get(op, 0)
+    for mask in inputs[:masks]:
+        same_dtype(op, mask, kinds="b")
+    dtype = same_dtype(op, *inputs[masks:], kinds=ELEMENTWISE[op])
+    return plan_loop(op, function, inputs, broadcast(op, inputs, None), GIVES.get(op, dtype))
+
+
+def mask_op(op, takes, gives=None, masks=0):
+    """Decorate a scalar function that takes masks or gives them: it becomes an op, as with `scalar`."""
+
+    def enter(function):
+        kernel(op, planner=plan_masked)(function)
+        ELEMENTWISE[op] = takes
+        if masks:
+            MASKS[op] = masks
+        if gives:
+            GIVES[op] = np.dtype(gives)
+        return function
+
+    return enter
+
+
+mask_op("less", "fi", gives=np.bool_)(lambda x, y: x < y)
+mask_op("less_equal", "fi", gives=np.bool_)(lambda x, y: x <= y)
+mask_op("equal", "fib", gives=np.bool_)(lambda x, y: x == y)
+mask_op("not_equal", "fib", gives=np.bool_)(lambda x, y: x != y)
+mask_op("where", "fib", masks=1)(lambda mask, x, y: select(mask, x, y))
 
 
 def small_tanh(x):

@@ -5,12 +5,14 @@ import math
 
 import numpy as np
 
-from levels.kernels.registry import BACKENDS, KERNELS, PLANNERS, kernel, same_dtype
+from levels.kernels import BACKENDS, KERNELS, PLANNERS, kernel
+from levels.support.shapes import same_dtype
 from levels_more.hardware.gpu.device import launch_kernel
 from levels_more.hardware.gpu.memory import cuda
 from levels_more.kernels.gpu_compiler import LAYOUTS, ceil_div, kernel_for, threads_for
-from levels_more.kernels.layout import plan_one_hot, plan_scatter_add
+from levels_more.kernels.layout import MOVES, plan_one_hot, plan_scatter_add
 from levels_more.kernels.random import normal, uniform
+from levels_more.kernels.reductions import LOOPS
 
 # Reductions: one block for each row, or one thread for each column.
 
@@ -64,7 +66,8 @@ def _one_block_each(out, x):
 
 
 LAYOUTS[reduce_block(np.add, 0.0).__code__] = _one_block_each
-BACKENDS["gpu"].loops = reduce_block, reduce_thread
+BACKENDS["gpu"].reduction = reduce_thread
+LOOPS["gpu"] = reduce_block, reduce_thread
 
 # Products: one thread for each element; each block keeps tiles of both matrices in shared memory.
 
@@ -180,7 +183,7 @@ def copy_by_threads(function, shape, inputs, pairs):
     return run
 
 
-BACKENDS["gpu"].moves = copy_by_threads
+MOVES["gpu"] = copy_by_threads
 
 
 # Gather and scatter. A kernel on a real GPU cannot raise an error, so row numbers are checked before the launch.

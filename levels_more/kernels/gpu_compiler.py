@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
-from levels.kernels.registry import BACKENDS, Backend
+from levels.kernels import BACKENDS
 from levels.support.compiled import described, specialised
+from levels.support.elementary import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
+from levels.support.tables import Backend
 from levels_more.hardware.elementary import COS, SIN, cos, larger_of, maximum, minimum, sin, smaller_of
 from levels_more.hardware.gpu.device import launch_kernel
 from levels_more.hardware.gpu.memory import cuda
@@ -113,4 +114,9 @@ def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     return program
 
 
-BACKENDS["gpu"] = Backend(compile_gpu, nest=thread, ravels=False, names={"cuda": cuda})
+def rows_of(shapes, places):
+    """Return the shapes in which a loop sees its arrays on a GPU: an array with one place is reshaped to one row."""
+    return [shape if "," in place else (math.prod(shape),) for shape, place in zip(shapes, places, strict=True)]
+
+
+BACKENDS["gpu"] = Backend(compile_gpu, nest=thread, views=rows_of, names={"cuda": cuda})

@@ -5,8 +5,8 @@ import functools
 import numpy as np
 from llvmlite import ir
 
-from levels.hardware import exponent, scaled
 from levels.support.compiled import SUBSTITUTIONS
+from levels.support.elementary import exponent, scaled
 from levels.support.machine import host_lanes
 from levels_more.hardware.locks import once
 

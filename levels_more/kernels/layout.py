@@ -6,7 +6,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from levels.kernels import BACKENDS, element_loop, kernel, lowered, make, same_dtype
+from levels.kernels import BACKENDS, Plan, element_loop, kernel, lowered
+from levels.support.shapes import same_dtype
 from levels_more.checks import dtype_of, sizes
 from levels_more.kernels.verify import TEST_CASES
 
@@ -28,16 +29,16 @@ def one_loop(function, x):
     """Return (compiler, views) for the loop of a scalar function over an array like `x`; views: the shapes it needs."""
     row = (math.prod(x.shape),)
     loop = lowered(element_loop(function, x, ["i", "i"]), x)
-    return loop, None if BACKENDS[x.device.kind].ravels else [row, row]
+    return loop, BACKENDS[x.device.kind].views([row, row], ["i", "i"])
 
 
-BACKENDS["cpu"].moves = copy_views  # how a CPU copies from view to view
+MOVES = {"cpu": copy_views}  # kind of device -> how it copies from view to view
 
 
 def plan_moves(op, function, shape, inputs, pairs):
     """Return a Plan that applies `function` from view to view: pairs(out, *inputs), all views with len(shape) axes."""
-    lower = functools.partial(BACKENDS[inputs[0].device.kind].moves, function, shape, inputs, pairs)
-    return make(op, shape, inputs[0].dtype, inputs, lower)
+    lower = functools.partial(MOVES[inputs[0].device.kind], function, shape, inputs, pairs)
+    return Plan(op, shape, inputs[0].dtype, inputs, lower)
 
 
 def plan_transpose(op, function, x, axes=None):
@@ -121,7 +122,7 @@ def plan_cast(op, function, x, dtype=None):
 
         return run
 
-    return make(op, x.shape, dtype, [x], lower, views)
+    return Plan(op, x.shape, dtype, [x], lower, views)
 
 
 def layout_op(op, planner, *tried, count=1):
@@ -154,7 +155,7 @@ def plan_scatter_add(op, function, x, rows, count=0):
     width = math.prod(x.shape[axes:])
     views = [(count, width), (taken, width), (taken,)]
     loop = lowered(function, x)
-    return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, views)
+    return Plan(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, views)
 
 
 @kernel("scatter_add", planner=plan_scatter_add)
@@ -179,7 +180,7 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
     dtype = dtype_of(f"{op}: dtype", dtype)
     size = math.prod(x.shape)
     loop = lowered(function, x)
-    return make(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
+    return Plan(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
 
 
 @kernel("one_hot", planner=plan_one_hot)

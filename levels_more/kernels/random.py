@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from levels.hardware import log, rint
-from levels.kernels import kernel, lowered, make
+from levels.kernels import Plan, kernel, lowered
+from levels.support.elementary import log, rint
 from levels_more.checks import dtype_of, sizes
 from levels_more.kernels.verify import TEST_CASES
 
@@ -68,7 +68,7 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
     shape = sizes(f"{op}: shape", shape)
     dtype = dtype_of(f"{op}: dtype", dtype, "float32 float64")
     loop = lowered(function, SimpleNamespace(device=state.device, dtype=np.dtype(np.float64)))
-    return make(op, shape, dtype, [state], loop, [(math.prod(shape),), (2,)])
+    return Plan(op, shape, dtype, [state], loop, [(math.prod(shape),), (2,)])
 
 
 def uniform(state, i, steps):

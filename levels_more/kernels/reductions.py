@@ -5,14 +5,15 @@ import math
 import numpy as np
 
 from levels.hardware import exp, log
-from levels.kernels import PLANNERS, QUICKER, REDUCTIONS, kernel, lowered, make, reduce_rows, reduced, same_dtype
+from levels.kernels import PLAN_FINISHERS, PLANNERS, REDUCTIONS, Plan, kernel, lowered, reduced
+from levels.support.shapes import same_dtype, smallest
 from levels_more.hardware.elementary import maximum, minimum
 from levels_more.kernels import elementwise  # noqa: F401 (what stands for `maximum` in kernels)
 from levels_more.kernels.verify import TEST_CASES
 
 
 def reduce_by_fours(combine, start):
-    """Return a loop like the core's reduce_rows that reduces four rows at a time, in four independent sums."""
+    """Return the loop out[i] = combine(… start, x[i, 0] …, x[i, last]): four rows at a time, in independent sums."""
 
     def loop(out, x):
         rows = x.shape[0]
@@ -37,7 +38,45 @@ def reduce_by_fours(combine, start):
     return loop
 
 
-QUICKER[reduce_rows] = reduce_by_fours
+def reduce_columns(combine, start):
+    """Return the loop out[i, j] = combine(… start, x[i, 0, j] …, x[i, last, j]), with j innermost, along memory."""
+
+    def loop(out, x):
+        out[:] = start
+        for i in range(out.shape[0]):
+            for k in range(x.shape[1]):
+                for j in range(out.shape[1]):
+                    out[i, j] = combine(out[i, j], x[i, k, j])
+
+    return loop
+
+
+LOOPS = {"cpu": (reduce_by_fours, reduce_columns)}  # kind of device -> makers of its loops: along rows, down columns
+
+
+def two_loops(plan, op, function, specs, attrs):
+    """Finish the plan of a reduction: along rows and down columns it has a loop of its own, with the same bits.
+
+    (In float32, a sum of 1,024 numbers or more along rows is split, as in the core, and one down columns is not.)
+    """
+    if op not in REDUCTIONS or plan.spec.device.kind not in LOOPS:
+        return plan
+    (x,) = specs
+    _, (before, within, after) = reduced(op, x.shape, attrs.get("axis"))
+    along_rows, down_columns = LOOPS[x.device.kind]
+    start = smallest(x.dtype, REDUCTIONS[op])
+    rows = after == 1
+    fast = ("reassoc",) if rows and within >= 1024 and x.dtype == np.float32 else ()
+
+    def lower():
+        combine = lowered(function, x, fast)()
+        return lowered((along_rows if rows else down_columns)(combine, start), x, fast)()
+
+    views = [(before,), (before, within)] if rows else [(before, after), (before, within, after)]
+    return Plan(op, plan.spec.shape, plan.spec.dtype, [x], lower, views)
+
+
+PLAN_FINISHERS.append(two_loops)
 
 
 def reduction(op, start, planner=PLANNERS["reduce_sum"]):
@@ -68,7 +107,7 @@ def plan_arg_max(op, function, x, axis=None):
     same_dtype(op, x, kinds="fi")
     loop = lowered(function, x)
     shape = tuple(size for a, size in enumerate(x.shape) if a not in axes)
-    return make(op, shape, np.int64, [x], loop, [(before, after), (before, within, after)])
+    return Plan(op, shape, np.int64, [x], loop, [(before, after), (before, within, after)])
 
 
 @kernel("arg_max", planner=plan_arg_max)
@@ -116,7 +155,7 @@ def plan_rows(op, function, *inputs):
         raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
     loop = lowered(function, inputs[0], ("reassoc",) if dtype == np.float32 else ())
     view = math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1]
-    return make(op, shape, dtype, inputs, loop, [view] * (1 + len(inputs)))
+    return Plan(op, shape, dtype, inputs, loop, [view] * (1 + len(inputs)))
 
 
 def on_rows(op, inputs=1):

@@ -3,12 +3,16 @@
 import dataclasses
 import functools
 
-from levels.kernels.registry import BACKENDS, KERNELS, PLANNERS, kernel, same_dtype
-from levels_more.kernels import layout  # noqa: F401 (how the CPU moves numbers)
+from levels.kernels import BACKENDS, KERNELS, PLANNERS, kernel
+from levels.support.shapes import same_dtype
+from levels_more.kernels.layout import MOVES
+from levels_more.kernels.reductions import LOOPS
 
 # A vector unit works like the lanes of a CPU (Norrie et al., 2021, https://doi.org/10.1109/MM.2021.3058217), so this
 # one runs the CPU's programs. Their cycles are not counted.
 BACKENDS["tpu"] = dataclasses.replace(BACKENDS["cpu"])
+MOVES["tpu"] = MOVES["cpu"]
+LOOPS["tpu"] = LOOPS["cpu"]
 
 
 @kernel("matmul", "tpu")

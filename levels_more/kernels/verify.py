@@ -1,13 +1,18 @@
 """Tests of a new kernel against the present one: on random and special numbers, with all indices checked."""
 
-import functools
 import inspect
+import types
 from contextlib import contextmanager
 
 import numpy as np
 
-from levels.hardware import Buffer, pool
-from levels.kernels import BACKENDS, ELEMENTWISE, KERNEL_TRIALS, KERNELS, REDUCTIONS, UPDATES, kernel, launch, planned
+from levels import kernels
+from levels.hardware import Buffer
+from levels.kernels import ELEMENTWISE, IN_USE, KERNELS, NUMBERS, REDUCTIONS, UPDATES, kernel, launch, planned
+from levels.support.guards import TRIED, guarded
+from levels.support.locks import MAKING
+from levels_more.hardware.devices import pool
+from levels_more.kernels.elementwise import MASKS
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, np.inf, -np.inf, np.nan)
 
@@ -37,7 +42,8 @@ TEST_CASES = {
 def cases_of(op):
     """Return [(inputs, attributes), …], the cases for a test of a new kernel. Raises KeyError if there are none."""
     if op in ELEMENTWISE:
-        _, _, masks, numbers = ELEMENTWISE[op]
+        masks = MASKS.get(op, 0)
+        numbers = NUMBERS.get(op, {})
         count = len(inspect.signature(KERNELS[op, "cpu"]).parameters)
         return [(["mask"] * masks + ["special"] * (count - len(numbers) - masks), numbers)]
     return _REDUCED if op in REDUCTIONS else TEST_CASES[op]
@@ -66,26 +72,34 @@ def outcome(op, kind, function, arrays, attrs):
 def try_kernel(op, kind, function, reference):
     """Raise ValueError, with a counter-example, unless this function gives the reference's results in all tests.
 
-    Every index is checked. The function stays registered.
+    Every index is checked. The reference stays registered, or what was entered meanwhile.
     """
-    with bounds_checked(kind):
-        verify_kernel(op, kind, function, reference)
+    with MAKING, guarded(function):  # the trials of two threads would enter their kernels into one table
+        before = KERNELS[op, kind]
+        try:
+            verify_kernel(op, kind, function, reference)
+        finally:
+            kernel(op, kind)(before)
+    plain = getattr(function, "py_func", function)
+    if isinstance(plain, types.FunctionType):
+        TRIED.add(plain)
 
 
 @contextmanager
-def bounds_checked(kind):
-    """In a `with` block: kernels that are compiled for that kind of device check every index."""
-    here = BACKENDS[kind]
-    compiler = BACKENDS[kind].compiler
-    here.compiler = functools.partial(compiler, boundscheck=True)
-    try:
+def use(op, kind, function):
+    """In a `with` block, make `function` the kernel of `op` on a kind of device. It is tried first.
+
+    Raises LookupError if there was none, ValueError, with a counter-example, if the two differ.
+    """
+    now = KERNELS[op, kind]
+    _, before = IN_USE[op, kind][0] if (op, kind) in IN_USE else (None, now)
+    try_kernel(op, kind, function, before)
+    with kernels.use(op, kind, function):
         yield
-    finally:
-        here.compiler = compiler
 
 
 def verify_kernel(op, kind, function, reference):
-    """Test a kernel as try_kernel does, with the present compiler. Raises ValueError, as it does."""
+    """Test a kernel as try_kernel does, without a check of indices. Raises ValueError, as it does."""
     for dtype in map(np.dtype, ("f4", "f8")):
         draw = np.random.default_rng(0)
         for inputs, attrs in cases_of(op):
@@ -113,6 +127,3 @@ def counter_example(op, arrays, result, expected, places):
         return f"{op} of shapes {given} gives {result[at]} at {at}, and should give {expected[at]}"
     at = min(places, key=lambda at: any(np.isnan(array[at]) for array in arrays))
     return f"{op}({', '.join(str(array[at]) for array in arrays)}) gives {result[at]}, and should give {expected[at]}"
-
-
-KERNEL_TRIALS.append(try_kernel)

@@ -27,6 +27,16 @@ def stop_gradient(x):
     return apply("copy", x)
 
 
+def leading_to(records, target):
+    """Return all float tensors of a tape's records whose gradient reaches them from this target, and the target."""
+    found = {target}
+    for op, inputs, _, y in reversed(records):
+        if y in found:
+            rules = VJPS.get(op, inputs)  # for an op without a rule, `backward_pass` raises
+            found.update(x for x, rule in zip(inputs, rules, strict=False) if rule is not None and x.dtype.kind == "f")
+    return found
+
+
 def _innermost(asked):
     """Return the innermost open tape that can be read. If there is none, raise RuntimeError, which names `asked`."""
     stands = DOOR.top

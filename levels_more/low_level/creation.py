@@ -5,10 +5,10 @@ import reprlib
 
 import numpy as np
 
-from levels.hardware import PLACE, pool
+from levels.hardware import PLACE
 from levels.low_level import DOOR, OPERATORS, VJPS, GradientTape, Operators, Tensor, as_tensor, constant
 from levels_more.checks import dtype_of, number, sizes
-from levels_more.hardware.devices import placed_on
+from levels_more.hardware.devices import placed_on, pool
 
 tensor = constant  # PyTorch's name
 

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from levels.low_level import DTYPES, OPERATORS, Operators, Tensor, as_tensor, constant
+from levels.low_level import DTYPES, OPERATORS, Operators, Symbol, Tensor, as_tensor, constant
 from levels_more.checks import expect
 from levels_more.low_level.autodiff import stop_gradient
 from levels_more.low_level.ops import cast, where
@@ -18,7 +18,7 @@ def numpy_op(function, *args, **how):
     """
     devices = [x.device for x in args if isinstance(x, Operators)]
     put = functools.partial(devices[0].put, kind=Tensor) if devices else constant
-    arrays = [x.numpy() if isinstance(x, Operators) else x for x in args]
+    arrays = [numbers_of(function.__name__, x) if isinstance(x, Operators) else x for x in args]
     cause = None
     try:
         y = function(*arrays, **how)
@@ -31,6 +31,16 @@ def numpy_op(function, *args, **how):
         raise TypeError(f"{given}; expected one that it takes; cast it") from cause
     made = [*map(put, found)]
     return tuple(made) if isinstance(y, tuple) else made[0]
+
+
+def numbers_of(name, x):
+    """Return the numbers of a tensor for the function of this name. Raises TypeError while a function is traced."""
+    if isinstance(x, Symbol):
+        cure = "no op of a graph: compute it from the rows with NumPy, before or outside of the function"
+        raise TypeError(
+            f"{name}: {x} has no numbers yet in a traced function, as in fit and predict, and this is {cure}"
+        )
+    return x.numpy()
 
 
 def without_gradient(function):
@@ -46,10 +56,11 @@ def floordiv(x, y):
     x = as_tensor(x, y if isinstance(y, Operators) else None)
     y = as_tensor(y, x)
     expect(x.dtype == y.dtype and x.dtype.kind in "fi", "floordiv: x and y", (x.spec, y.spec), "numbers of one dtype")
-    if x.dtype.kind == "i" and not y.numpy().all():
+    numbers_of("x // y", x)
+    if x.dtype.kind == "i" and not numbers_of("x // y", y).all():
         raise ZeroDivisionError(f"whole numbers divided by 0, in {y!r:.60}")
     with np.errstate(all="ignore"):
-        return numpy_op(np.floor_divide, x, y.numpy())
+        return numpy_op(np.floor_divide, x, numbers_of("x // y", y))
 
 
 def mod(x, y):
@@ -59,6 +70,7 @@ def mod(x, y):
     """
     x = as_tensor(x, y if isinstance(y, Operators) else None)
     y = as_tensor(y, x)
+    numbers_of("x % y", x)
     count = floordiv(x, y)
     with np.errstate(invalid="ignore"):
         rest = numpy_op(np.mod, x, y.numpy())

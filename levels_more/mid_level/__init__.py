@@ -7,7 +7,7 @@ from levels.mid_level import (
 from levels_more import moved as _moved
 from levels_more.mid_level import layers, losses, metrics, optimizers
 from levels_more.mid_level.base_layer import Layer
-from levels_more.mid_level.base_metric import Metric, ratio, snake_case
+from levels_more.mid_level.base_metric import Metric, ratio
 from levels_more.mid_level.csv_files import column
 from levels_more.mid_level.dataset import DataLoader, Dataset
 from levels_more.mid_level.feature_columns import (
@@ -29,6 +29,7 @@ from levels_more.mid_level.metrics import (
     AUC, AccuracyByShape, BinaryAccuracy, Calculated, CategoricalAccuracy, METRICS, Mean, MeanLoss, Precision, R2Score,
     Recall, SparseCategoricalAccuracy,
 )
+from levels_more.mid_level.names import snake_case
 from levels_more.mid_level.optimizers import (
     Adam, AdamW, ExponentialDecay, OPTIMIZERS, Optimizer, PiecewiseConstantDecay, RMSprop, SGD, shortened,
 )

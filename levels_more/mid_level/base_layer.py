@@ -9,11 +9,14 @@ import numpy as np
 from levels import mid_level
 from levels.low_level import Operators, Tensor, as_tensor
 from levels.support.checks import check_bool, lookup
+from levels.support.tracebacks import short
 from levels_more.checks import as_int64
 from levels_more.compiler.dependencies import of_levels
 from levels_more.low_level.module import FORMER, Module
 from levels_more.mid_level.initializers import INITIALIZERS
-from levels_more.missing import lacking
+from levels_more.mid_level.names import numbered, snake_case
+from levels_more.mid_level.notes import Noted, note
+from levels_more.missing import lacking, refuse_arguments
 
 
 class _Training(threading.local):
@@ -69,9 +72,18 @@ class Layer(mid_level.Layer, Module):
     applies to the layers inside, until the call ends.
     """
 
-    whole = False  # whether the inputs are integers, of any of NumPy's integer dtypes
+    def __init__(self, name=None, dtype=None, **unknown):
+        refuse_arguments(type(self).__name__, unknown, type(self))
+        super().__init__(name, dtype)
 
+    whole = False  # whether the inputs are integers, of any of NumPy's integer dtypes
     hears_training = True
+    penalties = ()  # functions without arguments, whose results are added to the loss
+    input_specs, output_shape, input_names = Noted(), Noted(), Noted()  # of the latest call
+
+    def usual_name(self):
+        """Keras' name: dense for the first layer of this class in this process, then dense_1, dense_2, …."""
+        return numbered(snake_case(type(self).__name__))
 
     def check_model(self, model):
         """Raise TypeError for a model of the core: it neither passes on `training` nor adds penalties to the loss."""
@@ -83,6 +95,7 @@ class Layer(mid_level.Layer, Module):
         """The numbers that an initializer gives for this shape, in the layer's dtype."""
         return super().starting(lookup("initializer", INITIALIZERS, initializer), shape)
 
+    @short
     def run(self, x, training=None):
         """Return what `call` gives for x. Raises TypeError if x is a dict of columns and `call` cannot read columns."""
         if isinstance(x, (Operators, np.ndarray)):
@@ -96,7 +109,8 @@ class Layer(mid_level.Layer, Module):
             if of_levels(type(self).call) and not hasattr(type(self), "fit"):
                 cure = "a DenseFeatures before it reads columns, or a call of yours"
                 raise TypeError(f"{self.name}: got columns {', '.join(map(str, x))}; expected an array; {cure}")
-            self.input_names, x = [*x], {name: as_tensor(part) for name, part in x.items()}
+            note(self, input_names=[*x])
+            x = {name: as_tensor(part) for name, part in x.items()}
         several = array and first is not x and not isinstance(x, ColumnTensors)
         return self._with_training(training, [*map(as_tensor, x)] if several else x, *_several(x))
 
@@ -121,7 +135,7 @@ class Layer(mid_level.Layer, Module):
             self.build_for(specs[0].shape if shape is None else shape, specs[0].dtype)
         asks = _takes_training(getattr(type(self), "call", len))
         y = self.call(x, training=TRAINING.now) if asks else self.call(x)
-        self.input_specs, self.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
+        note(self, input_specs=specs, output_shape=y.spec.shape if isinstance(y, Operators) else None)
         return y
 
     def add_loss(self, loss):
@@ -132,9 +146,8 @@ class Layer(mid_level.Layer, Module):
     @property
     def losses(self):
         """The values of the penalties of this layer and of those inside, which are added to the loss."""
-        return [
-            penalty() for part in self.named(mid_level.Layer).values() for penalty in vars(part).get("penalties", ())
-        ]
+        parts = self.named(mid_level.Layer).values()
+        return [penalty() for part in parts for penalty in getattr(part, "penalties", ())]
 
     weights = property(lambda self: self.variables, doc="Keras' name for `variables`.")
     trainable_weights = property(lambda self: self.trainable_variables, doc="Keras' name for `trainable_variables`.")

@@ -1,22 +1,18 @@
 """The base class of metrics: it adds up over batches, and computes a number."""
 
-import re
-
 import numpy as np
 
 from levels.low_level import Symbol, Variable, apply, as_tensor, reduce_sum
 from levels.mid_level import Loss, Reconstructible
 from levels.support.checks import lookup
+from levels.support.fronts import Unset
 from levels_more.checks import dtype_of, sizes, whole_as_int64
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import cast
 from levels_more.mid_level.initializers import INITIALIZERS
 from levels_more.mid_level.losses import weighted
-
-
-def snake_case(name):
-    """Keras' name for a class: BinaryAccuracy -> binary_accuracy, KLDivergence -> kl_divergence."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+from levels_more.mid_level.names import snake_case
+from levels_more.missing import refuse_arguments
 
 
 def ratio(part, whole):
@@ -33,8 +29,10 @@ class Metric(Reconstructible, Module):
     excluded = True  # a model that holds a metric does not list the metric's variables
     by_name = False  # whether `compile` was given its name: only then it adapts to a loss of logits
     activation = None  # converts logits to probabilities
+    name = state = lost = Unset()  # `__init__` sets them
 
-    def __init__(self, name=None):
+    def __init__(self, name=None, **unknown):
+        refuse_arguments(type(self).__name__, unknown, type(self))
         self.name = snake_case(type(self).__name__) if name is None else name
         self.state = self.lost = None  # the sums, and what rounding lost of each: variables, made for the first batch
 

@@ -11,9 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 
 from levels.hardware import pool
-from levels.kernels import kernel, lowered, make, planned
+from levels.kernels import Plan, kernel, lowered, planned
 from levels.low_level import DOOR, EAGER, VJPS, GradientTape, Tensor, apply, as_tensor, nn, reduce_sum, trace
 from levels.mid_level import layers, losses
+from levels.support.locks import compiled_once
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import MADE_OF
@@ -111,11 +112,11 @@ def _planner(op):
             places = [*arrays]
             for plan, which in steps:
                 places.append(out if plan.spec is spec else room)
-                program = plan.compiled or plan.made()
+                program = plan.compiled or compiled_once(plan)
                 program(places[-1], *[places[n] for n in which])
 
         ours = of_levels(function)
-        made = make(op, spec.shape, spec.dtype, inputs, (lambda: run) if ours else lowered(function, inputs[-1]))
+        made = Plan(op, spec.shape, spec.dtype, inputs, (lambda: run) if ours else lowered(function, inputs[-1]))
         made.nbytes = sum(plan.nbytes for plan, _ in steps)
         return made
 

@@ -3,61 +3,231 @@
 import csv
 import decimal
 import math
+import re
 import reprlib
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
+from levels.support.machine import host_memory
 from levels_more.checks import file_name
+
+CURE = "a quote inside a cell in quotes is written twice"
+UNCLOSED = {  # part of what Python's reader says -> what is wrong in the row
+    "unexpected end": f"a quote opens in this row and never closes; close it, and {CURE}",
+    "expected after": f"text follows a closing quote in this row; is a quote missing? {CURE}",
+}
+KINDS = {  # the first bytes of files that are no text in UTF-8
+    b"PK\x03\x04": "a zip file, as Excel writes; save the table as CSV",
+    b"\xd0\xcf\x11\xe0": "an old Excel file; save the table as CSV",
+    b"\x1f\x8b": "compressed by gzip; unpack it",
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
+MISSING = {"na", "n/a", "#n/a", "nil", "none", "null", "missing", "-", "--", ".", "?"}  # often stand for no number
+_READING = threading.Lock()
 
 
 def read_columns(path, na_value):
-    """Return {name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`.
+    """Return {name: array} of a CSV file with a header, in UTF-8. Missing cells are empty, or hold `na_value`.
 
-    Raises ValueError for a column that stands twice and, naming the line, for more or fewer cells than in the header.
+    Raises ValueError, naming file and line: for more or fewer cells than in the header, a quote that never closes, and
+    a header without names, or with one twice; also for another encoding, which it names, and for a file without rows.
     """
-    with open(file_name("from_csv: path", path), newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        names = reader.fieldnames or ()
-        lines = {f"{path}, line {reader.line_num}": row for row in reader}
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{path}: {names.count(name)} columns are called {name!r}; expected each name once")
-    for line, row in lines.items():
-        if None in row or None in row.values():  # a cell without a column name, or a column without a cell
-            raise ValueError(f"{line}: {reprlib.repr([*row.values()])} beneath {len(names)} names")
-    return {name: column(name, {line: row[name] for line, row in lines.items()}, na_value) for name in names}
+    path = file_name("from_csv: path", path)
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file, any_length():
+            rows = csv.reader(without_nul(file, path), strict=True)
+            names, lines, columns = read_cells(rows, path)
+    except UnicodeDecodeError:
+        raise ValueError(unreadable(path)) from None
+
+    def converted(name, cells):
+        cells = ["" if cell == na_value else cell for cell in cells]
+        return column(cells, lambda row: f"{path}, line {lines[row]}, column {name}")
+
+    return dict(zip(names, map(converted, names, columns), strict=True))
 
 
-def column(name, cells, na_value):
-    """Convert the cells {line: text} of a column to int64, float32, float64 (if float32 is too narrow), or text.
-
-    Raises ValueError, naming the line, for text among numbers, and for a number that no float can hold.
-    """
-    cells = {line: "" if cell == na_value else cell for line, cell in cells.items()}
-    numbers = []
-    for line, cell in cells.items():
+@contextmanager
+def any_length():
+    """In this `with` block a cell may have any length. (Python has one limit for the whole process.)"""
+    with _READING:
+        before = csv.field_size_limit(2**31 - 1)
         try:
-            numbers.append(float(cell.replace("_", "?") or "nan"))  # Python would read 1_2 as 12
-        except ValueError:
-            if all(map(math.isnan, numbers)):
-                return np.array([*cells.values()])
-            cure = "a missing one is empty or na_value"
-            raise ValueError(f"{line}, column {name}: {cell!r} among numbers; {cure}") from None
+            yield
+        finally:
+            csv.field_size_limit(before)
+
+
+def without_nul(file, path):
+    """Yield the lines of a file. Raises ValueError for a NUL in one, as in UTF-16 without a mark."""
+    for line in file:
+        if "\0" in line:
+            raise ValueError(unreadable(path))
+        yield line
+
+
+def read_cells(reader, path):
+    """Return (the names in the header, the line at which each row begins, the list of cells of each column).
+
+    Raises ValueError for a row that has more or fewer cells than the header, and if there is none.
+    """
+    rows = rows_of(reader, path)
+    first, names = next(rows, (1, []))
+    check_names(names, f"{path}, line {first}")
+    lines = []
+    columns = [[] for _ in names]
+    for line, row in rows:
+        if len(row) != len(names):
+            raise ValueError(f"{path}, line {line}: {reprlib.repr(row)} beneath {len(names)} names")
+        lines.append(line)
+        for cells, cell in zip(columns, row, strict=True):
+            cells.append(cell)
+    if not lines:
+        raise ValueError(f"{path}, line {first}: {reprlib.repr(names)} and no rows beneath; expected at least one")
+    return names, lines, columns
+
+
+def rows_of(reader, path):
+    """Yield (the line at which it begins, its cells) of each row that is not blank. Raises ValueError for quotes."""
+    while True:
+        line = reader.line_num + 1
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            told = [cause for part, cause in UNCLOSED.items() if part in str(error)]
+            raise ValueError(f"{path}, line {line}: {(told or [error])[0]}") from None
+        if row is None:
+            return
+        if row:
+            yield line, row
+
+
+def check_names(names, place):
+    """Raise ValueError unless these are the names of columns, each once."""
+    if not names:
+        raise ValueError(f"{place}: the file is empty; expected a line with the names of the columns")
+    if len(names) == 1 and re.search("[;\t]", names[0]):
+        cure = "save the table with commas between cells, and points in numbers"
+        raise ValueError(f"{place}: {reprlib.repr(names[0])} is one name, as it holds no comma; {cure}")
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"{place}: {count} columns are called {name!r}; expected each name once")
+        if as_number(name) is not None and math.isfinite(as_number(name)) and not name.isdecimal():
+            raise ValueError(f"{place}: {name!r} is a number; expected the names of the columns in the first line")
+
+
+def unreadable(path):
+    """A sentence about a file that is no text in UTF-8: what it seems to be, and what to do."""
+    data = Path(path).read_bytes()
+    encoding = encoding_of(data)
+    if " " in encoding:
+        return f"{path} is {encoding}"
+    cut = False
+    try:
+        data.decode()
+        at = data.find(b"\0")
+    except UnicodeDecodeError as error:
+        at = error.start
+        cut = at >= len(data) - 3 and not data[:at].isascii()  # all letters before the last are UTF-8
+    line = len(re.findall(rb"\r\n?|\n", data[:at])) + 1
+    if cut or not encoding:
+        return f"{path}, line {line}: byte {data[at]:#04x} is no text in UTF-8; was the file cut off, or damaged?"
+    if encoding.startswith("utf"):
+        words = data[:200].decode(encoding, "ignore").splitlines()[0][:30]
+    else:  # what stands around this byte in its line
+        before = re.split(rb"[\r\n]", data[max(0, at - 15) : at])[-1]
+        words = (before + re.split(rb"[\r\n]", data[at : at + 15])[0]).decode(encoding)
+    told = f"{path}, line {line} is no UTF-8; the encoding of the file seems to be {encoding}, as it then has {words!r}"
+    cure = f"Path({path!r}).write_text(Path({path!r}).read_text({encoding!r}), 'utf-8')"
+    return f"{told}. If that is right, save it as UTF-8, or run  {cure}"
+
+
+def encoding_of(data):
+    """The encoding of these bytes, which are no UTF-8; with a space in it: what else they are; or ""."""
+    for start, kind in KINDS.items():
+        if data.startswith(start):
+            return kind
+    if data.count(b"\0") > len(data) // 5:  # every other byte of a text in Latin letters
+        return "utf-16-be" if data[::2].count(b"\0") > data[1::2].count(b"\0") else "utf-16-le"
+    try:
+        data.decode("cp1252")
+    except UnicodeDecodeError:
+        return ""
+    signs = any(0x80 <= byte < 0xA0 for byte in data)  # these bytes are letters and signs in cp1252 alone
+    return "" if b"\0" in data else "cp1252" if signs else "latin-1"
+
+
+def column(cells, place):
+    """Convert the cells of a column to int64, float32, float64 (if float32 is too narrow), or text.
+
+    An empty cell is a missing one. If a cell has a zero in front of other digits, as 00501 has, all stay text. Raises
+    ValueError, with the place(row), for text among numbers, and for a number that no float can hold.
+    """
+    if any(map(is_code, cells)):
+        return as_texts(cells, place)
+    numbers = []
+    for row, cell in enumerate(cells):
+        numbers.append(math.nan if cell == "" else as_number(cell))
+        if numbers[-1] is None and all(map(math.isnan, numbers[:-1])):
+            check_missing(cells, row, place)
+            return as_texts(cells, place)
+        if numbers[-1] is None:
+            raise ValueError(f"{place(row)}: {cell!r} among numbers; a missing one is empty or na_value")
         if is_lost(cell, numbers[-1]):
-            raise ValueError(f"{line}, column {name}: {cell!r} would become {numbers[-1]}, as no float is near it")
-    exact = [*map(whole_number, cells.values())]
-    if None not in exact:
+            raise ValueError(f"{place(row)}: {cell!r} would become {numbers[-1]}, as no float is near it")
+    exact = [*map(whole_number, cells)]
+    if None not in exact and all(-(2**63) <= n < 2**63 for n in exact):
         return np.array(exact, np.int64)
     with np.errstate(over="ignore", under="ignore"):
         narrow = np.array(numbers, np.float32)
     kept = all(n in (None, x) for n, x in zip(exact, narrow.tolist(), strict=True))
     if kept and are_distinct(narrow, np.array(numbers)):
         return narrow
-    for line, n, x in zip(cells, exact, numbers, strict=True):
-        if n not in (None, x):
+    for row, (n, x) in enumerate(zip(exact, numbers, strict=True)):
+        if n not in (None, x) and "e" not in cells[row].lower():  # 1e23 is no count
             told = "would be rounded, because gaps, fractions or larger numbers make this column floats"
-            raise ValueError(f"{line}, column {name}: {cells[line]!r} {told}")
+            raise ValueError(f"{place(row)}: {cells[row]!r} {told}; an id stays text if it has a letter in front")
     return np.array(numbers)
+
+
+def as_number(text):
+    """The float that a text is, or None. (Python would read 1_2 as 12.)"""
+    try:
+        return float(text.replace("_", "?"))
+    except ValueError:
+        return None
+
+
+def is_code(text):
+    """Whether a text of digits has a zero in front, which a number would lose."""
+    digits = text.strip().lstrip("+-")[:2]
+    return len(digits) == 2 and digits.isdecimal() and int(digits) < 10
+
+
+def check_missing(cells, row, place):
+    """Raise ValueError if this cell and those like it seem to stand for missing numbers."""
+    word = cells[row]
+    others = {cell for cell in cells if cell not in ("", word)}
+    if word.strip().lower() in MISSING and others and None not in map(as_number, others):
+        raise ValueError(f"{place(row)}: {word!r} among numbers; na_value={word!r} makes it a missing one")
+
+
+def as_texts(cells, place):
+    """Return an array of texts. Raises ValueError if it is too large: each takes as much memory as the longest."""
+    longest = max(map(len, cells))
+    size = 4 * longest * len(cells)
+    if size > (host_memory() or 2**33) // 2:
+        row = next(row for row, cell in enumerate(cells) if len(cell) == longest)
+        told = f"a text of {longest:,} letters makes an array of {len(cells):,} texts {size / 2**30:,.0f} GiB large"
+        raise ValueError(f"{place(row)}: {told}; shorten it, or read the file in parts")
+    return np.array(cells)
 
 
 def is_lost(text, number):
@@ -73,7 +243,10 @@ def are_distinct(narrow, numbers):
 
 
 def whole_number(text):
-    """Convert the text of a number to an int, exactly; None if it is not a whole number, or does not fit int64."""
-    number = decimal.Decimal(text or "nan")
-    fits = number.is_finite() and -(2**63) <= number < 2**63 and number == number.to_integral_value()
-    return int(number) if fits else None
+    """Convert the text of a number to an int, exactly. None if it is not whole, or beyond int64 with an exponent."""
+    try:
+        number = decimal.Decimal(text or "nan")
+    except decimal.InvalidOperation:  # its exponent is too large for a Decimal
+        return None
+    fits = number.is_finite() and (-(2**63) <= number < 2**63 or "e" not in text.lower())
+    return int(number) if fits and number == number.to_integral_value() else None

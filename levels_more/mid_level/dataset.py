@@ -12,14 +12,14 @@ from levels import mid_level
 from levels.low_level import Operators, Tensor
 from levels.mid_level import RANDOM
 from levels.support.checks import check_bool, check_int, lookup
-from levels_more.checks import as_int64, called, expect, word
+from levels_more.checks import as_int64, called, expect, sample_of, word
 from levels_more.mid_level.csv_files import read_columns
 from levels_more.mid_level.stages import (
-    as_array,
     as_element,
     batched,
     cached,
     collate,
+    copied,
     each_array,
     filtered,
     in_rows,
@@ -93,7 +93,11 @@ class Dataset(mid_level.Dataset):
 
     @classmethod
     def from_csv(cls, path, label_name=None, na_value=""):
-        """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value)."""
+        """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value).
+
+        The file has commas between cells, and is in UTF-8. A column is int64, float32, float64 or text; one of codes
+        such as 00501 is text. For errors see `csv_files.read_columns`.
+        """
         columns = read_columns(path, word("from_csv: na_value", na_value))
         if label_name is not None:
             lookup("column", columns, word("from_csv: label_name", label_name))  # raises ValueError for a missing one
@@ -107,7 +111,7 @@ class Dataset(mid_level.Dataset):
         """
         if not callable(generator):
             raise TypeError(f"from_generator: expected a function that makes iterators, got {reprlib.repr(generator)}")
-        return cls("from_generator", lambda: (each_array(as_array, element) for element in generator()), math.nan)
+        return cls("from_generator", lambda: (each_array(copied, element) for element in generator()), math.nan)
 
     @classmethod
     def zip(cls, *datasets):
@@ -258,7 +262,8 @@ def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False):
     else:
         fits = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, str | type)
         expect(fits, "DataLoader: dataset", dataset, "a dataset or arrays")
-        data = Dataset.from_generator(lambda: (dataset[row] for row in range(len(dataset))))
+        cure = f"the keys are 0 to {len(dataset) - 1}"
+        data = Dataset.from_generator(lambda: (sample_of(dataset, row, cure) for row in range(len(dataset))))
     return (data.shuffle(len(dataset)) if check_bool("DataLoader: shuffle", shuffle) else data).batch(
         batch_size, drop_last
     )

@@ -6,10 +6,12 @@ from levels import mid_level
 from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce_mean, reduce_sum
 from levels.mid_level import losses
 from levels.support.checks import check_bool
+from levels.support.fronts import Unset
 from levels_more.checks import whole_as_int64
 from levels_more.low_level.ops import absolute, cast, log_softmax, one_hot, reshape
 from levels_more.low_level.signatures import Arguments
 from levels_more.mid_level.composite_ops import fuses
+from levels_more.missing import refuse_arguments
 
 
 def weighted(loss, each, sample_weight):
@@ -51,7 +53,10 @@ class Reduced(Loss):
     Raises ValueError for another reduction.
     """
 
-    def __init__(self, name=None, reduction="sum_over_batch_size"):
+    name = reduction = Unset()  # `__init__` sets them
+
+    def __init__(self, name=None, reduction="sum_over_batch_size", **unknown):
+        refuse_arguments(type(self).__name__, unknown, type(self))
         super().__init__()
         self.name = name
         self.reduction = "none" if reduction is None else reduction

@@ -6,11 +6,12 @@ import numpy as np
 
 from levels.low_level import apply, as_tensor, reduce_sum, sigmoid
 from levels.mid_level import Loss, losses
-from levels.support.checks import check_int, check_positive
+from levels.support.checks import check_int, check_positive, real
 from levels_more.checks import called, expect, whole_as_int64
 from levels_more.low_level.ops import arg_max, cast, concat, maximum, reshape, softmax
-from levels_more.mid_level.base_metric import Metric, ratio, snake_case
+from levels_more.mid_level.base_metric import Metric, ratio
 from levels_more.mid_level.losses import LOSSES, check_classes
+from levels_more.mid_level.names import snake_case
 
 
 def activation_of(loss):
@@ -28,14 +29,8 @@ def expect_logits(metrics, losses):
             metric.of_logits(losses[0])
 
 
-class BinaryAccuracy(Metric):
-    """The share of correct predictions. A prediction above the threshold counts as 1, any other (also NaN) as 0."""
-
-    def __init__(self, threshold=0.5, **options):
-        super().__init__(**options)
-        if not isinstance(threshold, np.ndarray) or not isinstance(self, AUC):  # AUC has several
-            threshold = check_positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
-        self.threshold = threshold
+class _Binary(Metric):
+    """The base class: a prediction above `threshold` counts as 1, any other (also NaN) as 0."""
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
@@ -46,6 +41,14 @@ class BinaryAccuracy(Metric):
 
     def said(self, y_pred):
         return cast(y_pred > self.threshold, y_pred.dtype)
+
+
+class BinaryAccuracy(_Binary):
+    """The share of correct predictions. A prediction above the threshold counts as 1, any other (also NaN) as 0."""
+
+    def __init__(self, threshold=0.5, **options):
+        super().__init__(**options)
+        self.threshold = check_positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
 
     def parts(self, y_true, y_pred):
         return (cast(self.said(y_pred) == y_true, y_pred.dtype),)
@@ -123,14 +126,20 @@ class SparseCategoricalAccuracy(Metric):
         return (cast(reshape(y_true, y_pred.spec.shape[:-1]) == arg_max(y_pred, -1), y_pred.dtype),)
 
 
-class Precision(BinaryAccuracy):
-    """The share of 1s among the rows predicted as 1. It is 0 as long as no row is predicted as 1, as in Keras."""
+class Precision(_Binary):
+    """The share of 1s among the rows predicted as 1. It is 0 as long as no row is predicted as 1, as in Keras.
 
-    def __init__(self, thresholds=0.5, **options):
-        super().__init__(thresholds, **options)
+    A label above 0 counts as 1. `thresholds`: a number from 0 to 1; None is 0.5. Raises ValueError for others.
+    """
+
+    def __init__(self, thresholds=None, **options):
+        super().__init__(**options)
+        self.threshold = 0.5 if thresholds is None else real(thresholds)
+        if self.threshold is None or not 0.0 <= self.threshold <= 1.0:
+            raise ValueError(f"{type(self).__name__}: thresholds is {thresholds!r:.60}; expected a number from 0 to 1")
 
     def parts(self, y_true, y_pred):
-        return self.said(y_pred), self.said(y_pred) * y_true
+        return self.said(y_pred), self.said(y_pred) * cast(y_true > 0.0, y_pred.dtype)
 
     def formula(self, count, called, right):
         return ratio(right, called)
@@ -140,19 +149,21 @@ class Recall(Precision):
     """The share of rows predicted as 1 among the rows that are 1."""
 
     def parts(self, y_true, y_pred):
-        return y_true, self.said(y_pred) * y_true
+        true = cast(y_true > 0.0, y_pred.dtype)
+        return true, self.said(y_pred) * true
 
 
-class AUC(BinaryAccuracy):
+class AUC(_Binary):
     """The area under the ROC curve, for probabilities [batch] or [batch, 1]: `num_thresholds` points, joined by lines.
 
-    A probability outside of [0, 1] makes `result` raise ValueError.
+    A label above 0 counts as 1. A probability outside of [0, 1] makes `result` raise ValueError.
     """
 
     def __init__(self, num_thresholds=200, **options):
+        super().__init__(**options)
         last = check_int(2, "AUC: num_thresholds", num_thresholds) - 1
         inner = np.arange(1, last) / last
-        super().__init__(np.array([-1e-7, *inner, 1.0 + 1e-7]), **options)
+        self.threshold = np.array([-1e-7, *inner, 1.0 + 1e-7])
 
     def of_logits(self, loss):
         self.activation = activation_of(loss)
@@ -165,7 +176,11 @@ class AUC(BinaryAccuracy):
     def parts(self, y_true, y_pred):
         y_true, y_pred = (reshape(y, y.spec.shape[:1] + (1,)) for y in (y_true, y_pred))
         called = cast(y_pred > self.threshold.astype(y_pred.dtype), y_pred.dtype)  # [batch, thresholds]
-        return y_true, called, 1.0 - cast(y_pred >= 0.0, y_pred.dtype) * cast(y_pred <= 1.0, y_pred.dtype)
+        return (
+            cast(y_true > 0.0, y_pred.dtype),
+            called,
+            1.0 - cast(y_pred >= 0.0, y_pred.dtype) * cast(y_pred <= 1.0, y_pred.dtype),
+        )
 
     def sums(self, weight, true, called, outside):
         kinds = concat([weight * true, weight * (1.0 - true)], 1)  # [batch, 2]
@@ -207,12 +222,18 @@ class AccuracyByShape(Metric):
     def of_logits(self, loss):
         self.threshold = 0.0  # it is used for one column only, so for a sigmoid
 
-    def check(self, y_true, y_pred):
+    def fitting(self, y_true, y_pred):
+        """The accuracy that fits these shapes."""
         shape = y_pred.spec.shape
-        several = CategoricalAccuracy if y_true.spec.shape == shape else SparseCategoricalAccuracy
-        fitting = BinaryAccuracy(self.threshold) if shape[1:] in ((), (1,)) else several()
-        fitting.check(y_true, y_pred)
-        self.parts = fitting.parts
+        if shape[1:] in ((), (1,)):
+            return BinaryAccuracy(self.threshold)
+        return CategoricalAccuracy() if y_true.spec.shape == shape else SparseCategoricalAccuracy()
+
+    def check(self, y_true, y_pred):
+        self.fitting(y_true, y_pred).check(y_true, y_pred)
+
+    def parts(self, y_true, y_pred):
+        return self.fitting(y_true, y_pred).parts(y_true, y_pred)
 
 
 _NAMED = [Mean, BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Precision, Recall, AUC, R2Score]

@@ -7,13 +7,15 @@ import math
 import operator
 
 from levels import mid_level
-from levels.low_level import clip, exp, reduce_sum, sqrt
+from levels.low_level import Variable, as_tensor, clip, exp, reduce_sum, sqrt
 from levels.mid_level import Reconstructible, optimizers
-from levels.support.checks import check_bool, check_positive
+from levels.support.checks import check_bool, check_pairs, check_positive
 from levels_more.checks import number, several
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import cast, maximum, where
+from levels_more.mid_level.notes import note, noted
 from levels_more.mid_level.update_program import EagerStep
+from levels_more.missing import refuse_arguments
 
 
 def shortened(gradients, norm):
@@ -33,11 +35,9 @@ class Optimizer(optimizers.Optimizer, Module):
     def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
         known = inspect.signature(super().__init__).parameters.values()
         if all(x.kind is not x.VAR_KEYWORD for x in known):
-            for option in options.keys() - {x.name for x in known}:
-                raise TypeError(f"{type(self).__name__} got an unexpected keyword argument {option!r}")
+            refuse_arguments(type(self).__name__, options.keys() - {x.name for x in known}, type(self))
         super().__init__(*args, **options)
         self.name = name
-        self.programs = None
         given = {"clipnorm": clipnorm, "global_clipnorm": global_clipnorm, "clipvalue": clipvalue}
         for name, value in given.items():
             setattr(self, name, None if value is None else check_positive(f"{type(self).__name__}: {name}", value))
@@ -55,10 +55,12 @@ class Optimizer(optimizers.Optimizer, Module):
         super().apply_gradients(zip(self.clipped(gradients), variables, strict=True))
 
     def apply_gradients(self, grads_and_vars):
-        gradients, variables = zip(*grads_and_vars, strict=True)
-        if self.trained_variables and self.programs is None:
-            self.programs = EagerStep(self, self.op_by_op)
-        if self.programs is None or not self.programs.done(gradients, variables):
+        gradients, variables = check_pairs(grads_and_vars, Variable, as_tensor)
+        program = noted(self, "program")
+        if self.trained_variables and program is None:
+            program = EagerStep(self, self.op_by_op)
+            note(self, program=program)
+        if program is None or not program.done(gradients, variables):
             self.op_by_op(gradients, variables)
 
 

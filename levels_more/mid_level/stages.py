@@ -34,12 +34,40 @@ def stack(*arrays):
     return np.stack(arrays)
 
 
+def form_of(array):
+    """The form of one array or number of an element: (whether it is text, its shape)."""
+    array = np.asarray(array)
+    return array.dtype.kind == "U", array.shape
+
+
+def shown(array):
+    """One array of an element for an error: its dtype and its shape."""
+    return f"{'text' if array.dtype.kind == 'U' else array.dtype}{[*array.shape]}"
+
+
+def check_alike(elements, first):
+    """Raise ValueError unless the elements of a batch, numbered from `first` on, have the same parts and shapes."""
+    forms = [each_array(form_of, each) for each in elements]
+    if all(form == forms[0] for form in forms):
+        return
+    number = next(k for k, form in enumerate(forms) if form != forms[0])
+    one, other = (each_array(shown, elements[k]) for k in (0, number))
+    told = f"element {first} is {one}, and element {first + number} is {other}"
+    raise ValueError(f"batch: {told}; the elements of a batch need the same parts, of the same shapes")
+
+
 def batched(elements, size, drop):
-    """Yield batches of `size` elements. The last may be shorter; it is dropped if `drop` is true."""
+    """Yield batches of `size` elements. The last may be shorter; it is dropped if `drop` is true.
+
+    Raises ValueError for elements that do not fit each other.
+    """
     elements = iter(elements)
+    first = 0
     while part := list(islice(elements, size)):
+        check_alike(part, first)
+        first += len(part)
         if len(part) == size or not drop:
-            yield each_array(stack, *part)
+            yield each_array(lambda *arrays: np.stack(arrays), *part)
 
 
 def shuffled(elements, size, draws):
@@ -71,7 +99,16 @@ def as_array(value):
     if array.dtype.kind not in "biufU":
         cure = "; make an array of text of it, such as np.array(x, str)" * bool(words_in(array))
         raise TypeError(f"expected numbers or text, got {reprlib.repr(value)}{cure}")
+    if array.dtype.kind == "U" and not all(
+        isinstance(np.asarray(x).item(), str) for x in np.asarray(value, object).flat
+    ):
+        raise TypeError(f"expected numbers or text, got both: {reprlib.repr(value)}; make one of them")
     return as_float32(array) if type(value) in (float, list) and array.dtype == np.float64 else array
+
+
+def copied(value):
+    """Convert a value as `as_array` does, to an array of its own: whoever made the value may fill its memory anew."""
+    return np.array(as_array(value))
 
 
 def as_element(array):
@@ -95,6 +132,7 @@ def in_rows(tensors):
 
     def sized(x):
         x = as_tensor(x) if isinstance(x, Operators) else in_memory(as_array(x))
+        x = x if type(x) is Tensor else np.array(x)  # a copy, as a tensor is one
         sizes.append((*x.shape, 0)[0])
         return x
 
@@ -136,7 +174,7 @@ def _groups(arrays, batches):
 def take_batches(arrays, batches):
     """Yield the element for each batch of row numbers. Small batches are taken together, in one launch.
 
-    (A step on 100 rows, op by op, takes 50 µs; making a tensor of the row numbers and taking the rows took 6 of these.)
+    (A step on 100 rows, op by op, takes 50 µs; making a tensor of the row numbers and taking the rows took 6 of it.)
     """
     for group in _groups(arrays, batches):
         pieces = None
@@ -162,7 +200,7 @@ def mapped(elements, function, where):
     """
     for number, element in enumerate(elements):
         try:
-            result = each_array(as_array, function(*element) if isinstance(element, tuple) else function(element))
+            result = each_array(copied, function(*element) if isinstance(element, tuple) else function(element))
         except Exception as error:
             raise RuntimeError(f"{where}: element {number}: {type(error).__name__}: {error}") from error
         yield result

@@ -1,6 +1,7 @@
 """Share a model on a hub with `huggingface_hub`: its folder and a card. No code is uploaded, and none is loaded."""
 
 import json
+import os
 import tempfile
 from contextlib import contextmanager
 from numbers import Real
@@ -11,7 +12,7 @@ from levels_more.checks import expect, file_name
 from levels_more.high_level.model import Model
 from levels_more.high_level.serialization import CLASSES
 from levels_more.saving.files import replace
-from levels_more.saving.model import TEXT, WEIGHTS, check_built, load_model, save, stored
+from levels_more.saving.model import TEXT, WEIGHTS, check_built, load_model, save, specs_of, stored
 from levels_more.saving.onnx import onnx_model
 
 with needed():
@@ -41,9 +42,9 @@ A net of {numbers:,} numbers, made with *levels*. It takes {takes}.
 - **Not in here:** {left}
 
 ```python
-from levels.high_level import from_pretrained
-
-model = from_pretrained("{repo}"{own})
+from levels_more.saving import from_pretrained
+{before}
+model = from_pretrained({repo}{own})
 ```
 
 `{weights}` holds data and no code. {portable}
@@ -68,8 +69,8 @@ class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
 
     @classmethod
     def _from_pretrained(cls, *, model_id, custom_objects=None, revision=None, **options):
-        if Path(model_id).is_dir():
-            return cls(load_model(model_id, custom_objects))
+        if Path(here := os.path.expanduser(model_id)).is_dir():
+            return cls(load_model(here, custom_objects))
         asked = {name: options.get(name) for name in ("cache_dir", "force_download", "token", "local_files_only")}
         file = huggingface_hub.hf_hub_download(model_id, WEIGHTS, revision=revision, **asked)
         return cls(load_model(Path(file).parent, custom_objects))
@@ -81,7 +82,7 @@ class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
         if license is not None:
             front["license"] = license
         own = requirements(model)
-        takes = ", ".join(f"{s.dtype.name} {['rows', *s.shape[1:]]}".replace("'", "") for s in model.input_specs)
+        takes = ", ".join(f"{s.dtype.name} {['rows', *s.shape[1:]]}".replace("'", "") for s in specs_of(model))
         try:
             onnx_model(model)
             portable = "`model.onnx` runs without `levels`; its inputs are x0, x1, …, its outputs y0, y1, …"
@@ -89,15 +90,16 @@ class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
             portable = f"There is no ONNX file: {error}."
         text = CARD.format(
             front="\n".join(f"{key}: {json.dumps(value)}" for key, value in front.items()),
-            name=model.name,
+            name=line(model.name),
             numbers=sum(weights.size for weights in model.get_weights()),
             takes=takes,
-            data=data or NOT_TOLD,
+            data=line(data or NOT_TOLD),
             trained=trained(model),
-            metrics=", ".join(f"{key} {value:.4g}" for key, value in (metrics or {}).items()) or NOT_TOLD,
-            licence=license or NOT_TOLD,
+            metrics=line(", ".join(f"{key} {value:.4g}" for key, value in (metrics or {}).items()) or NOT_TOLD),
+            licence=line(license or NOT_TOLD),
             left=f"{', '.join(own)}, which you need to load it" if own else "the data",
-            repo=repo,
+            before=f"\n# here import {', '.join(own)}: they are your own, and a model has no code" if own else "",
+            repo=json.dumps(repo, ensure_ascii=False),  # a text of JSON is one of Python
             own=f", custom_objects={{{', '.join(f'{name!r}: {name}' for name in own)}}}" if own else "",
             weights=WEIGHTS,
             portable=portable,
@@ -105,11 +107,16 @@ class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
         return huggingface_hub.ModelCard(text)
 
 
+def line(text):
+    """A text as one line, so that it begins no block on the card."""
+    return " ".join(text.split())
+
+
 def trained(model):
     """The optimizer and the losses that were given to `compile`, as text."""
     if model.chosen is None:
         return NOT_TOLD
-    losses = ", ".join(getattr(loss, "__name__", None) or type(loss).__name__ for loss in model.chosen.losses)
+    losses = ", ".join(getattr(loss, "__name__", None) or type(loss).__name__ for loss in model.chosen.losses if loss)
     return f"{model.chosen.optimizer!r}, on {losses}"
 
 
@@ -193,7 +200,7 @@ def save_pretrained(model, save_directory, data=None, metrics=None, license=None
     """
     words = checked_card("save_pretrained", model, data, metrics, license)
     folder = Path(file_name("save_pretrained: save_directory", save_directory))
-    OnHub(model).save_pretrained(folder, model_card_kwargs=words | {"repo": folder.as_posix()})
+    OnHub(model).save_pretrained(folder, model_card_kwargs=words | {"repo": Path(save_directory).as_posix()})
 
 
 def push_to_hub(
@@ -220,7 +227,8 @@ def from_pretrained(repo_id, custom_objects=None, revision=None, token=None, loc
     was downloaded before. Raises FileNotFoundError if there is no model, ConnectionError if the hub cannot be reached,
     ValueError, naming the file, if it is not what `save` made.
     """
-    expect(isinstance(repo_id, str), "from_pretrained: repo_id", repo_id, 'a text, "name/model"')
+    repo_id = os.fspath(repo_id) if isinstance(repo_id, os.PathLike) else repo_id
+    expect(isinstance(repo_id, str), "from_pretrained: repo_id", repo_id, 'a text, "name/model", or a folder')
     expect(revision is None or isinstance(revision, str), "from_pretrained: revision", revision, "a text")
     options = {"revision": revision, "token": token, "local_files_only": local_files_only}
     with hub_request("from_pretrained", repo_id):

@@ -20,6 +20,7 @@ from levels_more.high_level.data_adapter import BatchLayout, as_list, column_lay
 from levels_more.high_level.functional import Input, dry_run
 from levels_more.high_level.model import Model
 from levels_more.high_level.serialization import reader, written
+from levels_more.mid_level import notes
 from levels_more.mid_level.initializers import INITIALIZERS
 from levels_more.saving.files import patiently, replace
 
@@ -83,7 +84,7 @@ def put(arrays, folder):
 def noted(model):
     """Further entries of a model's config: the names of its inputs, and the layers that are frozen."""
     still = [path for path, part in model.named(Layer).items() if not part.trainable]
-    found = {"names": vars(model).get("input_names"), "still": still}
+    found = {"names": notes.noted(model, "input_names"), "still": still}
     return {name: value for name, value in found.items() if value}
 
 
@@ -102,11 +103,11 @@ def save(model, path):
     Raises ValueError for a model that is not built, and for an argument that cannot be saved.
     """
     check_built(model, "save")
-    file_name("save: path", path)
+    path = file_name("save: path", path)
     seen = {}
     variables = model.named(Variable)
     arrays = numbers_of(model)
-    inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in model.input_specs]
+    inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in specs_of(model)]
     config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)} | noted(model)
     arrays |= {name: state.numpy() for name, state in states_of(model).items()}
     config["frozen"] = [name for name, v in variables.items() if not v.trainable]
@@ -159,9 +160,14 @@ def as_bytes(text):
     return np.frombuffer(text.encode(), "u1")
 
 
+def specs_of(model):
+    """The Specs of the inputs of the model's latest call, or None before the first."""
+    return notes.noted(model, "input_specs")
+
+
 def check_built(model, verb):
     """Raise ValueError if the model's input shapes are not known yet."""
-    if vars(model).get("input_specs") is None:
+    if specs_of(model) is None:
         raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
 
 
@@ -238,7 +244,8 @@ def load_model(path, custom_objects=None):
     """
     custom = {} if custom_objects is None else custom_objects
     expect(isinstance(custom, dict), "load_model: custom_objects", custom, "a dict {name: class or function}")
-    folder = Path(file_name("load_model: path", path)) if Path(path).is_dir() else MODELS / path
+    folder = Path(file_name("load_model: path", path))
+    folder = folder if folder.is_dir() else MODELS / folder
     if not folder.is_dir():
         names = ", ".join(sorted(model.name for model in MODELS.glob("*")))
         raise FileNotFoundError(f"there is no folder {path}; pretrained models are {names}")

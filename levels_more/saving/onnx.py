@@ -11,7 +11,7 @@ from levels_more.checks import file_name
 from levels_more.compiler.passes import cse
 from levels_more.high_level.data_adapter import as_list, unwrap_single
 from levels_more.saving.files import replace
-from levels_more.saving.model import check_built
+from levels_more.saving.model import check_built, specs_of
 
 with needed():
     import onnx
@@ -26,7 +26,7 @@ ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 
 def traced(model, rows):
     """Trace a prediction for this number of rows. Raises ValueError for anything that has no form in ONNX."""
-    specs = [PLACE.device.spec((rows, *spec.shape[1:]), spec.dtype) for spec in model.input_specs]
+    specs = [PLACE.device.spec((rows, *spec.shape[1:]), spec.dtype) for spec in specs_of(model)]
     graph = dce(cse(trace(lambda *x: model(unwrap_single(x)), specs)[0]))
     if graph.updates:
         raise ValueError(f"export: a prediction of {model.name} assigns to a variable; in ONNX nothing can")
@@ -110,7 +110,7 @@ def onnx_graph(model):
             inputs = [names[x] for x in node.inputs]
             row = (row, inputs, {}) if isinstance(row, str) else row(*inputs, **attributes)
             names[node] = writer.op(row, results.get(node))
-    given = [info(f"x{k}", spec.dtype, ["rows", *spec.shape[1:]]) for k, spec in enumerate(model.input_specs)]
+    given = [info(f"x{k}", spec.dtype, ["rows", *spec.shape[1:]]) for k, spec in enumerate(specs_of(model))]
     gives = []
     for k, (node, twin) in enumerate(zip(two.outputs, three.outputs, strict=True)):
         if names[node] != f"y{k}":  # an input that goes straight through, or a result that is an output twice
@@ -140,7 +140,7 @@ def export(model, path, format="onnx"):
     if format != "onnx":
         raise ValueError(f"export: format is {format!r}; there is 'onnx'")
     check_built(model, "export")
-    file_name("export: path", path)
+    path = file_name("export: path", path)
     if Path(path).suffix != ".onnx":
         raise ValueError(f"export: the path is {path}; expected a name that ends in .onnx")
     replace(path, onnx_model(model).SerializeToString())

@@ -16,7 +16,7 @@ from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.model import Model, Sequential
 from levels_more.mid_level.layers import ACTIVATIONS
 from levels_more.saving.files import replace
-from levels_more.saving.model import check_built
+from levels_more.saving.model import check_built, specs_of
 from levels_more.saving.onnx import onnx_model
 
 with needed():
@@ -49,7 +49,7 @@ def export_page(model, path, inputs=None, outputs=None, picture=None):
     """
     expect(isinstance(model, Model), "export_page: model", model, "a Model")
     check_built(model, "export_page")
-    file_name("export_page: path", path)
+    path = file_name("export_page: path", path)
     made = onnx_model(model)
     web = []
     data = page_data(model, made, inputs, outputs, picture)
@@ -77,7 +77,7 @@ def page_data(model, made, inputs, outputs, picture):
         "inputs": checked_inputs(inputs, columns),
         "outputs": checked_outputs(outputs, 2 if kind == "probability" else units, kind),
         "picture": checked_picture(picture, columns),
-        "float32": model.input_specs[0].dtype == np.float32,
+        "float32": specs_of(model)[0].dtype == np.float32,
     }
 
 
@@ -86,10 +86,10 @@ def table_of(model, made):
     shapes = [
         [d.dim_value or -1 for d in t.type.tensor_type.shape.dim] for t in (*made.graph.input, *made.graph.output)
     ]
-    floats = all(spec.dtype in ("float32", "float64") for spec in model.input_specs)
+    floats = all(spec.dtype in ("float32", "float64") for spec in specs_of(model))
     whole = made.graph.output[0].type.tensor_type.elem_type not in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
     if not (len(shapes) == 2 and all(len(s) == 2 and s[0] == -1 and s[1] > 0 for s in shapes) and floats and not whole):
-        told = ", ".join(f"{spec.dtype}{['rows', *spec.shape[1:]]}" for spec in model.input_specs)
+        told = ", ".join(f"{spec.dtype}{['rows', *spec.shape[1:]]}" for spec in specs_of(model))
         gives = ", ".join(str(shape).replace("-1", "rows") for shape in shapes[len(made.graph.input) :])
         raise ValueError(
             f"export_page: {model.name} takes {told} and gives {gives}; a page maps one table of numbers, "
@@ -101,7 +101,7 @@ def table_of(model, made):
 def check_runs(model, made):
     """Raise ValueError for an op that onnxruntime does not have in the model's dtype."""
     missing = sorted(SHORT & {node.op_type for node in made.graph.node})
-    if missing and model.input_specs[0].dtype == np.float64:
+    if missing and specs_of(model)[0].dtype == np.float64:
         raise ValueError(
             f"export_page: onnxruntime has {', '.join(missing)} for float32 alone, and {model.name} takes float64; "
             "build it for float32"

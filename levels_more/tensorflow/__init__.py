@@ -1,11 +1,12 @@
 """TensorFlow's names for what the five notebooks build: `import levels_more.tensorflow as tf`.
 
 It has the names that the stored programs call, and related ones; chapter 3 of "eat tensorflow2 in 30 days" runs with
-its import lines changed. What differs: int32 is int64 here; random numbers differ, `tf.random.set_seed` repeats them,
-and the seed of an op is ignored; a function that cannot be traced runs op by op; a float64 of NumPy beside a float32
-tensor raises TypeError. A shape is a tuple: for `x.shape.as_list()` write `list(x.shape)`, for `x.shape.rank`
-`len(x.shape)`. NumPy's elementwise functions take arrays and refuse tensors, because `array + x` is left to the tensor:
-write `np.exp(x.numpy())`, or `tf.exp(x)`. The error for a missing name says what to use instead.
+its import lines changed. What differs: int32 is int64 here; a functional model's `layers` do not begin with Keras'
+InputLayer; random numbers differ, `tf.random.set_seed` repeats them, and the seed of an op is ignored; a function that
+cannot be traced runs op by op; a float64 of NumPy beside a float32 tensor raises TypeError. A shape is a tuple: for
+`x.shape.as_list()` write `list(x.shape)`, for `x.shape.rank` `len(x.shape)`. NumPy's elementwise functions take arrays
+and refuse tensors, because `array + x` is left to the tensor: write `np.exp(x.numpy())`, or `tf.exp(x)`. The error for
+a missing name says what to use instead.
 """
 
 import builtins
@@ -16,15 +17,14 @@ from levels.low_level import Tensor  # noqa: F401
 from levels_more import low_level as low
 from levels_more import mid_level
 from levels_more.missing import module_api, small_room
-from levels_more.tensorflow import functions, keras, nested  # noqa: F401
-from levels_more.tensorflow.data_pipeline import TensorStream
+from levels_more.tensorflow import data_pipeline, functions, keras, nested  # noqa: F401
 from levels_more.tensorflow.functions import DTYPES, FUNCTIONS, NN, constant, dtype_of, shown
 from levels_more.tensorflow.nested import function, known_now  # noqa: F401
 from levels_more.tensorflow.variables import Variable  # noqa: F401
 from levels_more.tensorflow.variables import SortedModule as Module  # noqa: F401
 from levels_more.tensorflow.variables import GradientTape  # noqa: F401
 
-__version__ = "2.20.0+levels"  # TensorFlow's names as of then
+__version__ = "2.21.0+levels"  # the version of TensorFlow beside which the stored programs run
 newaxis = None
 convert_to_tensor = constant
 
@@ -51,8 +51,9 @@ def _formatted(template, inputs=(), placeholder="{}"):
     return template.replace(placeholder, "{}").format(*map(shown, inputs if several else [inputs]))
 
 
+_truncated.__qualname__, _formatted.__qualname__ = "truncated_normal", "strings.format"  # for errors
 _quick = small_room("tensorflow.data.experimental", AUTOTUNE=-1)
-data = small_room("tensorflow.data", AUTOTUNE=-1, Dataset=TensorStream, experimental=_quick)
+data = small_room("tensorflow.data", AUTOTUNE=-1, Dataset=data_pipeline.Dataset, experimental=_quick)
 math = small_room("tensorflow.math", FUNCTIONS, NN)
 nn = small_room("tensorflow.nn", NN)
 random = small_room(

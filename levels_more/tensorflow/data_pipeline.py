@@ -6,7 +6,7 @@ import numpy as np
 
 from levels.low_level import DTYPES, Operators
 from levels_more.checks import called
-from levels_more.mid_level.dataset import Dataset
+from levels_more.mid_level import dataset
 from levels_more.mid_level.stages import as_element, each_array
 from levels_more.missing import refusing
 from levels_more.tensorflow.nested import known_now, map_leaves, numbers
@@ -26,7 +26,7 @@ def _numpy(x):
     return numbers(x).numpy() if isinstance(x, Operators) or np.asarray(x).dtype in DTYPES else np.asarray(x)
 
 
-class TensorStream(Dataset):
+class Dataset(dataset.Dataset):
     """A dataset of tensors, or of tuples or dicts of them: its functions take and return tensors."""
 
     __getattr__ = refusing("a dataset", "tensorflow")

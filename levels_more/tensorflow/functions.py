@@ -13,6 +13,7 @@ from levels_more.checks import as_tuple, expect, number, sizes
 from levels_more.low_level.math import numpy_op
 from levels_more.low_level.random import count_between
 from levels_more.low_level.shape import product
+from levels_more.missing import named_call
 from levels_more.tensorflow.nested import known_now, known_shape, numbers, whole
 
 DTYPES = {  # int32 is int64 here: there are no other whole numbers
@@ -60,7 +61,12 @@ def spelled(function, its_name, place="levels_more.tensorflow"):
         args = [*args, *(options.pop(key) for key in FIRST if key in options)]
         if isinstance(options.get("axis"), list):
             options["axis"] = tuple(options["axis"])
-        return function(*map(_taken, args), **{key: _taken(x) for key, x in options.items()})
+        try:
+            return function(*map(_taken, args), **{key: _taken(x) for key, x in options.items()})
+        except TypeError as error:
+            if told := named_call(error, f"tf.{its_name}", function):
+                raise told from None
+            raise
 
     # where a pickle looks for it
     call.__module__ = place
@@ -216,7 +222,7 @@ FUNCTIONS |= {
     ),
     "fill": lambda shape, value: low.broadcast_to(low.as_tensor(value), _shape(shape)),
     "gather": low.take,
-    "identity": low.as_tensor,
+    "identity": lambda x: low.reshape(x, low.as_tensor(x).shape),  # a tensor of its own
     "negative": lambda x: -low.as_tensor(x),
     "ones": lambda shape, dtype="float32": low.ones(_shape(shape), dtype),
     "shape": lambda x, out_type=None: known_shape(x),

@@ -1,8 +1,9 @@
 """`tf.keras`: levels 4 and 5 with Keras' names. Rules that differ are in keras_layers, keras_models and others."""
 
 from levels_more import high_level
+from levels_more.mid_level.names import count_anew
 from levels_more.missing import module_api, small_room
-from levels_more.tensorflow import keras_layers, keras_losses, keras_models, keras_optimizers
+from levels_more.tensorflow import keras_layers, keras_losses, keras_models, keras_optimizers, keras_utils
 from levels_more.tensorflow.keras_layers import Input
 from levels_more.tensorflow.keras_models import Model, Sequential
 
@@ -12,7 +13,7 @@ _HEARING = (
 )
 backend = small_room(
     "tensorflow.keras.backend",
-    clear_session=lambda: None,  # models share no state, so there is nothing to clear
+    clear_session=count_anew,  # models share no state but the numbers in the names of their layers
     floatx=lambda: keras_layers.FLOAT[0],
     set_floatx=keras_layers.set_floatx,
 )
@@ -23,6 +24,8 @@ losses = small_room("tensorflow.keras.losses", keras_losses.LOSSES)
 metrics = small_room("tensorflow.keras.metrics", keras_losses.METRICS)
 models = small_room("tensorflow.keras.models", Model=Model, Sequential=Sequential, load_model=keras_models.load_model)
 optimizers = small_room("tensorflow.keras.optimizers", keras_optimizers.OPTIMIZERS)
-for _name in ("activations", "constraints", "initializers", "regularizers", "ops", "utils"):  # errors say what to use
+initializers = small_room("tensorflow.keras.initializers", GlorotUniform=keras_utils.GlorotUniform)
+utils = small_room("tensorflow.keras.utils", set_random_seed=keras_utils.set_random_seed)
+for _name in ("activations", "constraints", "regularizers", "ops"):  # errors say what to use
     globals()[_name] = small_room(f"tensorflow.keras.{_name}")
 __getattr__, __dir__ = module_api("tensorflow.keras", globals())

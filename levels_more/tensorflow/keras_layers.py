@@ -10,6 +10,8 @@ from levels_more.checks import as_python, dtype_of
 from levels_more.high_level import functional
 from levels_more.low_level.ops import cast
 from levels_more.mid_level import layers
+from levels_more.mid_level.notes import note
+from levels_more.tensorflow.keras_logits import bend
 from levels_more.tensorflow.nested import numbers
 from levels_more.tensorflow.variables import Variable as KerasVariable
 
@@ -51,7 +53,8 @@ class Layer(mid_level.Layer):
 
     def __init__(self, *args, dtype=None, trainable=True, input_shape=None, **options):
         super().__init__(*args, **options)
-        self.dtype, self.input_size = np.dtype(dtype or FLOAT[0]), as_python(input_shape)
+        self.dtype = np.dtype(dtype or FLOAT[0])
+        note(self, input_size=as_python(input_shape))
         if not trainable:  # setting True would unfreeze the layers of a model
             self.trainable = False
 
@@ -82,6 +85,21 @@ class Dense(Layer, layers.Dense):
         if self.use_bias:
             self.bias = self.add_weight((self.units,), self.initializers[1], name="bias")
 
+    def call(self, x):
+        """x[batch, inputs] -> [batch, units]"""
+        x = x if x.spec.dtype.kind == "f" else cast(x, self.kernel.dtype)
+        return bend(self.activation, mid_level.affine(x, self.kernel, self.bias) if self.use_bias else x @ self.kernel)
+
+
+class Activation(Layer, layers.Activation):
+    """A function by name, or one of your own, as a layer."""
+
+    def call(self, x):
+        """x[batch, …] -> the same shape"""
+        if len(x.spec.shape) == 2:
+            layers.check_softmax(type(self).__name__, self.activation, x.spec.shape[-1])
+        return bend(self.activation, x)
+
 
 class _State(Variable):
     excluded = True  # so that `Module.named` leaves it out: it is no weight
@@ -98,5 +116,5 @@ class Dropout(Layer, layers.Dropout):
         self.state = _State(self.state, trainable=False)
 
 
-LAYERS = {kind.__name__: kind for kind in (Layer, Dense, Dropout)}
-LAYERS |= behind(Layer, layers, "Activation BatchNormalization")
+LAYERS = {kind.__name__: kind for kind in (Layer, Dense, Activation, Dropout)}
+LAYERS |= behind(Layer, layers, "BatchNormalization")

@@ -8,13 +8,14 @@ import functools
 
 import numpy as np
 
-from levels.low_level import as_tensor, constant
+from levels.low_level import as_tensor, clip, constant, log
 from levels_more import mid_level
 from levels_more.high_level.training import spelled
 from levels_more.low_level.ops import cast, reshape
 from levels_more.mid_level import losses, metrics
-from levels_more.mid_level.base_metric import snake_case
+from levels_more.mid_level.names import snake_case
 from levels_more.tensorflow.keras_layers import FLOAT, behind
+from levels_more.tensorflow.keras_logits import logits_of
 from levels_more.tensorflow.nested import numbers
 
 
@@ -31,6 +32,34 @@ class Loss(losses.Reduced):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         return super().__call__(*alike(y_true, y_pred), sample_weight)
+
+
+class Crossentropy(Loss):
+    """A loss of probabilities. It uses the logits that they were made of, if Keras keeps them. See `keras_logits`.
+
+    Its `check` raises ValueError for from_logits=True beside the result of a sigmoid or softmax.
+    """
+
+    casts = True  # whether probabilities of another dtype than Keras' default one are cast, which loses their logits
+
+    def logits(self, y_pred):
+        """Return the logits that Keras keeps for y_pred, or None."""
+        op = "sigmoid" if isinstance(self, losses.BinaryCrossentropy) else "softmax"
+        return logits_of(y_pred, op) if y_pred.dtype == FLOAT[0] or not self.casts else None
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        if self.from_logits and y_true is not y_pred and self.logits(y_pred) is not None:
+            cure = "leave its activation away, or from_logits=True"
+            raise ValueError(f"{self}: from_logits=True, but y_pred is the result of a sigmoid or softmax; {cure}")
+
+    def call(self, y_true, y_pred):
+        logits = None if self.from_logits else self.logits(y_pred)
+        if logits is None and isinstance(self, losses.SparseCategoricalCrossentropy) and not self.from_logits:
+            logits = log(clip(y_pred, 1e-7, 1.0 - 1e-7))  # Keras clips before it scales to a sum of 1
+        if logits is None:
+            return super().call(y_true, y_pred)
+        return self.of_logits.call(y_true, logits)
 
 
 def chosen(loss):
@@ -51,15 +80,20 @@ def rows_of(kind):
     """A class of losses as a function of y_true and y_pred [batch, …] that returns a number for each sample."""
 
     def rows(y_true, y_pred, **options):
-        return kind(**options).each(*alike(y_true, y_pred))
+        loss = kind(**options)
+        loss.casts = False
+        return loss.each(*alike(y_true, y_pred))
 
     rows.__name__ = rows.__qualname__ = snake_case(kind.__name__)
     rows.__module__ = "levels_more.tensorflow.keras.losses"  # where a pickle looks for it
     return rows
 
 
-_NAMES = "MeanSquaredError MeanAbsoluteError BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy"
-KINDS = behind(Loss, losses, _NAMES)
+KINDS = behind(Loss, losses, "MeanSquaredError MeanAbsoluteError")
+_CROSS = behind(Crossentropy, losses, "BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy")
+for _name, _kind in _CROSS.items():
+    _kind.of_logits = getattr(losses, _name)(from_logits=True)  # the same loss of logits
+KINDS |= _CROSS
 SHORT = {"mse": "mean_squared_error", "mae": "mean_absolute_error"}
 WORDS = {snake_case(name): kind for name, kind in KINDS.items()}  # the names for `compile`
 WORDS |= {short: WORDS[name] for short, name in SHORT.items()}
@@ -87,11 +121,19 @@ class Metric(mid_level.Metric):
         self.reset_state()
 
 
-class AccuracyByShape(Metric, metrics.AccuracyByShape):
+class Comparison(Metric):
+    """A metric of y_true and y_pred, which may have the shapes [batch] and [batch, 1]."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Add a batch. Each row has the weight 1, or its `sample_weight` [batch]."""
+        super().update_state(*alike(y_true, y_pred), sample_weight)
+
+
+class AccuracyByShape(Comparison, metrics.AccuracyByShape):
     """The metric of the name "accuracy": the accuracy that fits the shapes."""
 
 
-class MeanLoss(Metric, metrics.MeanLoss):
+class MeanLoss(Comparison, metrics.MeanLoss):
     """The mean of a loss over all samples so far."""
 
 
@@ -118,9 +160,11 @@ def called(metric):
     return found
 
 
-METRICS = behind(Metric, metrics, "Mean BinaryAccuracy CategoricalAccuracy SparseCategoricalAccuracy")
+_NAMES = "BinaryAccuracy CategoricalAccuracy SparseCategoricalAccuracy Precision Recall AUC"
+METRICS = behind(Metric, metrics, "Mean") | behind(Comparison, metrics, _NAMES)
 METRICS |= {name: of_loss(KINDS[name]) for name in ("MeanSquaredError", "MeanAbsoluteError", "BinaryCrossentropy")}
-BY_NAME = {snake_case(name): kind for name, kind in METRICS.items()}  # the names for `compile`
+BY_NAME = {snake_case(name): of_loss(kind) for name, kind in KINDS.items()}  # the names for `compile`
+BY_NAME |= {snake_case(name): kind for name, kind in METRICS.items()}
 BY_NAME |= {short: BY_NAME[name] for short, name in SHORT.items()}
 BY_NAME |= dict.fromkeys(("acc", "accuracy"), AccuracyByShape)
 METRICS |= {"Metric": Metric} | {name: rows for name, rows in LOSSES.items() if not isinstance(rows, type)}

@@ -6,13 +6,22 @@ from types import FunctionType
 from levels.support.checks import check_int
 from levels_more import high_level
 from levels_more.checks import expect
-from levels_more.high_level.data_adapter import as_list, is_data
+from levels_more.high_level.data_adapter import is_data
 from levels_more.high_level.serialization import CLASSES, FUNCTIONS
 from levels_more.high_level.training import spelled
+from levels_more.mid_level.notes import noted
 from levels_more.mid_level.optimizers import OPTIMIZERS
 from levels_more.tensorflow import keras_optimizers
 from levels_more.tensorflow.keras_layers import LAYERS, Input, Layer
 from levels_more.tensorflow.keras_losses import LOSSES, METRICS, AccuracyByShape, MeanLoss, called, chosen
+from levels_more.tensorflow.keras_utils import GlorotUniform
+
+
+def _each(function, given):
+    """A value, or the same list or dict of values, after the function."""
+    if isinstance(given, dict):
+        return {name: _each(function, each) for name, each in given.items()}
+    return [_each(function, each) for each in given] if isinstance(given, (list, tuple)) else function(given)
 
 
 class Model(Layer, high_level.Model):
@@ -29,14 +38,22 @@ class Model(Layer, high_level.Model):
         self.built = True
         high_level.Model.build(self, tuple(input_shape), self.dtype)
 
-    def compile(self, optimizer="rmsprop", loss=None, metrics=(), run_eagerly=None, jit_compile=None):
-        """Choose how to train, by names or objects. The last two are ignored. Raises TypeError without a loss."""
+    def compile(
+        self, optimizer="rmsprop", loss=None, metrics=(), run_eagerly=None, jit_compile=None, *, loss_weights=None
+    ):
+        """Choose how to train, by names or objects. `run_eagerly` and `jit_compile` are ignored.
+
+        Raises TypeError without a loss.
+        """
         expect(loss is not None, "compile: loss", loss, 'a loss, as in model.compile(optimizer, loss="mse")')
         if isinstance(optimizer, str):
             optimizer = keras_optimizers.BY_NAME.get(spelled(OPTIMIZERS, optimizer), optimizer)
         optimizer = optimizer() if isinstance(optimizer, type) else optimizer
-        losses = [chosen(each) for each in loss] if isinstance(loss, (list, tuple)) else chosen(loss)
-        super().compile(optimizer, losses, [called(metric) for metric in as_list(metrics or ())])
+        super().compile(optimizer, _each(chosen, loss), _each(called, metrics or ()), loss_weights)
+
+    def in_order(self, logs):
+        """The numbers of an epoch, sorted by their names, as Keras 3.15.1 sorts them."""
+        return dict(sorted(logs.items()))
 
     def fit(self, x=None, y=None, batch_size=None, *args, **options):
         """As in levels. Raises TypeError unless `steps_per_epoch` is None or divides the batches of a Dataset."""
@@ -60,8 +77,9 @@ class Sequential(Model, high_level.Sequential):
 
     def add(self, layer):
         """Add a layer at the end."""
-        if not self.layers and getattr(layer, "input_size", None):
-            super().add(Input(layer.input_size))
+        size = noted(layer, "input_size") if isinstance(layer, Layer) else None
+        if not self.layers and size:
+            super().add(Input(size))
         super().add(layer)
 
 
@@ -76,4 +94,4 @@ for table in (LAYERS, LOSSES, METRICS, keras_optimizers.OPTIMIZERS):
     CLASSES.update({f"keras.{name}": kind for name, kind in table.items() if isinstance(kind, type)})
 FUNCTIONS.update({f"keras.{name}": row for name, row in METRICS.items() if isinstance(row, FunctionType)})
 CLASSES["keras.Functional"] = Model  # what a graph of layers is called in files
-CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Sequential, AccuracyByShape, MeanLoss)})
+CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Sequential, AccuracyByShape, MeanLoss, GlorotUniform)})

@@ -2,7 +2,7 @@
 
 import math
 
-from levels.low_level import exp, sqrt
+from levels.low_level import constant, exp, sqrt
 from levels_more import mid_level
 from levels_more.mid_level import optimizers
 from levels_more.tensorflow.keras_layers import behind
@@ -10,6 +10,8 @@ from levels_more.tensorflow.keras_layers import behind
 
 class Optimizer(mid_level.Optimizer):
     """Changes variables by their gradients. A variable whose gradient is None does not change."""
+
+    iterations = constant(0.0)  # until the first step makes a variable
 
     def apply_gradients(self, grads_and_vars):
         """Update by pairs (gradient, variable). Raises ValueError if all gradients are None."""

@@ -8,6 +8,7 @@ from levels.low_level import DOOR, EAGER, NoProgram, Operators, Tensor, Trace, V
 from levels_more import low_level
 from levels_more.checks import as_int64
 from levels_more.low_level.shape import stack
+from levels_more.tensorflow.keras_logits import without
 
 
 def traced():
@@ -138,7 +139,7 @@ class Function(low_level.Function):
         """Raises TypeError for arguments that are not what `input_signature` says."""
         args = self._signed(args)
         if RUN_EAGERLY[0] or DOOR.top is not EAGER:
-            return self.whole(*args, **options)
+            return self.whole(*args, **options) if RUN_EAGERLY[0] else without(self.whole(*args, **options))
         if self.eager:
             return self.at_each_call(args, options)
         try:
@@ -160,7 +161,7 @@ class Function(low_level.Function):
         tensors = []
         self.eager = True
         form = _flatten(result, tensors, results=True)
-        return _unflatten(form, iter(tensors))
+        return _unflatten(form, iter(without(tensors)))
 
     def _signed(self, args):
         """The arguments as `input_signature` says. It is for the last ones, because a method's first one is `self`."""

@@ -1,8 +1,10 @@
 """Variables, modules and a tape by TensorFlow's rules: there are gradients only for what the tape watches."""
 
-from levels.low_level import VJPS, Operators, as_tensor, hand_on, quickest_walk
+from levels.low_level import Operators, as_tensor, hand_on, quickest_walk
 from levels.low_level import Variable as CoreVariable
+from levels.support.operators import check_recorded
 from levels_more import low_level
+from levels_more.low_level.autodiff import leading_to
 from levels_more.low_level.module import Module
 from levels_more.missing import refusing
 from levels_more.tensorflow.nested import leaves, map_leaves, numbers
@@ -83,6 +85,8 @@ class GradientTape(low_level.GradientTape):
             if not reached.isdisjoint(inputs):
                 reached.add(y)
         given = leaves(sources)
+        for name, x in [*(("a target", y) for y in leaves(target)), *(("a source", x) for x in given)]:
+            check_recorded(name, x, Operators)
         found = {}
         variables = [source for source in given if isinstance(source, CoreVariable)]
         reached.update(as_tensor(v) for v in variables if v.trainable and self.all_variables)
@@ -93,20 +97,10 @@ class GradientTape(low_level.GradientTape):
         self.records = None
         try:
             for y in map(as_tensor, leaves(target)):
-                ways = reached & _ways(records, y)
+                ways = reached & leading_to(records, y)
                 wanted = [x for x in dict.fromkeys(map(as_tensor, given)) if x in ways]
                 for x, dx in zip(wanted, quickest_walk(records, y, wanted) if wanted else (), strict=True):
                     hand_on(found, x, dx)
         finally:
             self.records = records if self.persistent else None
         return map_leaves(sources, lambda x: found.get(as_tensor(x)))
-
-
-def _ways(records, y):
-    """All floats from which recorded ops lead to y and pass a gradient on, and y itself."""
-    found = {y}
-    for op, inputs, _, result in reversed(records):
-        if result in found:
-            rules = VJPS.get(op, inputs)  # for an op without a rule, `backward_pass` raises
-            found.update(x for x, rule in zip(inputs, rules, strict=False) if rule is not None and x.dtype.kind == "f")
-    return found

@@ -2,10 +2,10 @@
 
 It has what the stored programs call, and closely related functions. Chapter 3 of "eat pytorch in 20 days" runs with
 only its import lines changed. Tensors record how they were computed (`levels_more.torch.recorded`), weights are
-[out, in], and losses take the prediction first. The error for a missing name says what to use instead.
+[out, in], and losses take the prediction first. What differs: int32 is int64 here. The error for a missing name says
+what to use instead.
 """
 
-import functools
 import math
 
 from levels_more.low_level.random import Generator, set_seed
@@ -14,20 +14,19 @@ from levels_more.torch import storage
 from levels_more.torch.functions import (  # noqa: F401
     FUNCTIONS, KINDS, as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor,
 )
+from levels_more.torch.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
+from levels_more.torch.grad_mode import recording as is_grad_enabled  # noqa: F401
+from levels_more.torch.printing import set_printoptions  # noqa: F401
 from levels_more.torch.recorded import Size, Tensor, device, dtype  # noqa: F401
-from levels_more.torch.recording import grad_mode, set_grad_enabled  # noqa: F401
-from levels_more.torch.recording import recording as is_grad_enabled  # noqa: F401
 from levels_more.torch.storage import save  # noqa: F401
 
-__version__ = "2.15.0+levels"  # the version of PyTorch whose names these are
+__version__ = "2.13.0+levels"  # the version of PyTorch beside which the stored programs run
 pi = math.pi
 inf = math.inf
 nan = math.nan
 cuda = small_room("torch.cuda", is_available=lambda: False, device_count=lambda: 0, manual_seed_all=lambda seed: None)
 linalg, accelerator = small_room("torch.linalg"), small_room("torch.accelerator")  # empty: errors say what to use
 backends = small_room("torch.backends", mps=cuda, cudnn=small_room("torch.backends.cudnn"))
-no_grad, enable_grad = functools.partial(grad_mode, False), functools.partial(grad_mode, True)
-inference_mode = no_grad
 
 
 def manual_seed(seed):

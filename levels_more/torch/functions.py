@@ -15,6 +15,7 @@ from levels_more.low_level import nn
 from levels_more.low_level.math import without_gradient
 from levels_more.low_level.random import count_between, drawn, shuffled
 from levels_more.low_level.shape import product
+from levels_more.missing import named_call
 from levels_more.torch import op_arguments
 from levels_more.torch.op_arguments import NUMBERS, ORDER, both, floats, of_kinds, shared_at_ties, sizes_of, spelled
 from levels_more.torch.recorded import FUNCTIONS, Tensor, device, dtype, recorded
@@ -70,13 +71,16 @@ def _plain(data):
     return data.tolist() if isinstance(data, Tensor) else data
 
 
-def of_kind(kind):
-    """Return a function that makes tensors of one dtype: from data, f([1, 2]), or zeros of a shape, f(2, 3)."""
+def of_kind(name):
+    """Return the maker of a type of tensors: from data, f([1, 2]), or zeros of a shape, f(2, 3)."""
+    kind = op_arguments.TYPES[f"torch.{name}"]
 
     def run(data=(), *sizes):
         return FUNCTIONS["zeros"](data, *sizes, dtype=kind) if isinstance(data, int) else tensor(data, kind)
 
-    return run
+    made = named(f"torch.{name}", run)
+    made.tensor_type = f"torch.{name}"
+    return made
 
 
 def from_numpy(array):
@@ -178,9 +182,14 @@ def _rows(names, row):
     return {name: row(name) for name in names.split()}
 
 
+def _of_floats(name):
+    """Return low_level's function of this name, for floats and for whole numbers, which become floats."""
+    return functools.wraps(getattr(low, name))(lambda x: getattr(low, name)(floats(x)))
+
+
 _maximum, _minimum = both(shared_at_ties(low.maximum)), both(shared_at_ties(low.minimum))
 PLAIN = {  # functions of `levels` and NumPy, not yet recorded
-    **_rows("exp log sqrt sin cos tanh sigmoid", lambda name: lambda x: getattr(low, name)(floats(x))),
+    **_rows("exp log sqrt sin cos tanh sigmoid", _of_floats),
     "relu": nn.relu,
     **_rows("softmax log_softmax", lambda name: op_arguments.along(getattr(nn, name))),
     **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))),
@@ -258,9 +267,23 @@ def cut_out(x, index):
     return not any(isinstance(part, Tensor | list | np.ndarray) for part in parts)
 
 
-FUNCTIONS.update({name: recorded(name, spelled(f)) for name, f in PLAIN.items()}, **MAKERS, **ASKED)
-FUNCTIONS.update({name: recorded(name, spelled(f), lambda *_, **__: True) for name, f in VIEWS.items()})
+def named(name, function):
+    """Return a version of a function that says its name, and not that of a function inside, in a wrong call."""
+
+    @functools.wraps(function)
+    def run(*args, **options):
+        try:
+            return function(*args, **options)
+        except TypeError as error:
+            raise named_call(error, name, function) or error from None
+
+    return run
+
+
+FUNCTIONS.update({name: recorded(name, spelled(f, name)) for name, f in PLAIN.items()})
+FUNCTIONS.update({name: named(name, f) for name, f in (MAKERS | ASKED).items()})
+FUNCTIONS.update({name: recorded(name, spelled(f, name), lambda *_, **__: True) for name, f in VIEWS.items()})
 FUNCTIONS["view"] = only_view(FUNCTIONS["reshape"])
 FUNCTIONS["at"] = recorded("at", low.fancy_index, cut_out)
-FUNCTIONS["LongTensor"] = of_kind(LONG)
-FUNCTIONS["FloatTensor"] = of_kind(FLOAT)
+FUNCTIONS["LongTensor"] = of_kind("LongTensor")
+FUNCTIONS["FloatTensor"] = of_kind("FloatTensor")

@@ -11,6 +11,7 @@ from levels.low_level import DTYPES, Operators, as_tensor, constant
 from levels_more import low_level as low
 from levels_more.checks import as_tuple, axis_of, expect, index_of
 from levels_more.low_level.math import without_gradient
+from levels_more.missing import named_call
 
 ORDER = sorted(DTYPES, key=lambda dtype: ("bif".index(dtype.kind), dtype.itemsize))  # bool, int64, float32, float64
 NUMBERS = {  # the dtypes of Python numbers, if no tensor decides
@@ -18,6 +19,22 @@ NUMBERS = {  # the dtypes of Python numbers, if no tensor decides
     int: np.dtype("int64"),
     float: np.dtype("float32"),
 }
+TYPES = {  # the names of types, as `x.type()` gives them
+    "torch.FloatTensor": np.dtype("float32"),
+    "torch.DoubleTensor": np.dtype("float64"),
+    "torch.LongTensor": np.dtype("int64"),
+    "torch.IntTensor": np.dtype("int64"),
+    "torch.BoolTensor": np.dtype(bool),
+}
+
+
+def type_of(kind):
+    """Return a dtype, or that of a type such as "torch.FloatTensor" or torch.FloatTensor. Raises ValueError."""
+    name = getattr(kind, "tensor_type", kind)
+    found = TYPES.get(name) if isinstance(name, str) else getattr(name, "dtype", None)
+    if not isinstance(found, np.dtype):
+        raise ValueError(f"type: {kind!r:.60}; expected a dtype, as torch.float64, or one of {', '.join(TYPES)}")
+    return found
 
 
 def _rank(x):
@@ -88,13 +105,19 @@ RENAMED = {  # PyTorch's arguments -> ours
 }
 
 
-def spelled(function):
-    """Return a version of a function that takes PyTorch's argument names."""
+def spelled(function, its_name):
+    """Return a version of a function that takes PyTorch's argument names, and says them if one is wrong."""
 
     def run(*args, **options):
         first = [options.pop("input")] if "input" in options else []
-        return function(*first, *args, **{RENAMED.get(name, name): x for name, x in options.items()})
+        try:
+            return function(*first, *args, **{RENAMED.get(name, name): x for name, x in options.items()})
+        except TypeError as error:
+            if told := named_call(error, its_name, function, {ours: theirs for theirs, ours in RENAMED.items()}):
+                raise told from None
+            raise
 
+    run.__doc__ = function.__doc__
     return run
 
 

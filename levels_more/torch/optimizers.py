@@ -1,28 +1,27 @@
 """Optimizers of recorded tensors: `step` updates each parameter from its `grad`."""
 
+import math
 import types
+import warnings
 
 import numpy as np
 
-from levels.low_level import constant
+from levels.low_level import Operators, constant, sqrt
 from levels.support.checks import check_positive
 from levels_more import mid_level
 from levels_more.checks import as_python, expect
 from levels_more.missing import refusing
+from levels_more.torch.grad_mode import enable_grad, no_grad
 from levels_more.torch.recorded import FUNCTIONS, Tensor
-from levels_more.torch.recording import grad_mode, set_grad_enabled
-
-_SAVED = "levels_more.high_level, whose save keeps an optimizer's state, or a new optimizer"
-SAVED = {"state_dict": _SAVED, "load_state_dict": _SAVED}
 
 
 class Optimizer:
-    """The base class. params: tensors, or groups with options. Define `update(options, t, dw, w, state)` -> the new w.
+    """The base class. params: tensors, or groups with options. Define `update(options, dw, w, state)` -> the new w.
 
     Raises ValueError if there is no parameter, TypeError for a single tensor, and what `add_param_group` raises.
     """
 
-    __getattr__ = refusing("an optimizer", "torch", **SAVED)
+    __getattr__ = refusing("an optimizer", "torch")
 
     def __init__(self, params, defaults):
         kind = type(self).__name__
@@ -46,7 +45,8 @@ class Optimizer:
     def add_param_group(self, group):
         """Add a group, a dict: its "params" are updated with its options, or with the defaults.
 
-        Raises TypeError for what is not a tensor, ValueError for a tensor that is not a leaf, or is in another group.
+        A tensor that is twice in the group is updated twice, with a warning, as in PyTorch. Raises TypeError for what
+        is not a tensor, ValueError for a tensor that is not a leaf, or is in another group.
         """
         found = group["params"]
         kind = type(self).__name__
@@ -59,24 +59,86 @@ class Optimizer:
                 raise ValueError(f"{kind}: a parameter was made from other tensors; train those, or detach() it first")
             if p in known:
                 raise ValueError(f"{kind}: a parameter is in two groups; it would be updated twice")
+        if len({*found}) < len(found):
+            cure = "give it once; PyTorch 2.13 warns of this, too"
+            warnings.warn(
+                f"{kind}: a parameter is twice in a group, and each step updates it twice; {cure}", stacklevel=3
+            )
         options = {name: as_python(x) for name, x in group.items()}
         self.param_groups.append({**self.defaults, **options, "params": found})
 
-    @grad_mode(False)
+    @no_grad
     def step(self, closure=None):
         """Update parameters with a gradient; return `closure()`, called first. Raises ValueError if shapes differ."""
-        with set_grad_enabled(True):
+        with enable_grad():
             loss = closure() if closure else None
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
                     if p.grad.shape != p.shape:
                         raise ValueError(f"step: a gradient is {p.grad.shape}, its parameter {p.shape}")
-                    state = self.state.setdefault(p, {"step": 0})
-                    state["step"] += 1
+                    state = self.state.setdefault(p, {})
                     how = types.SimpleNamespace(**{name: as_python(x) for name, x in group.items() if name != "params"})
-                    p.write(self.update(how, state["step"], p.grad.held, p.held, state))
+                    p.write(self.update(how, p.grad.held, p.held, state))
         return loss
+
+    def state_dict(self):
+        """Return {"state": {number of a parameter: its tensors}, "param_groups": options and numbers}, as in PyTorch.
+
+        It is a copy: later steps do not change it.
+        """
+        numbers = {}
+        for k, p in enumerate(self._parameters()):
+            numbers.setdefault(p, k)
+        state = {
+            k: {name: _told(x, p) for name, x in self.state[p].items()} for p, k in numbers.items() if self.state.get(p)
+        }
+        groups = [{**group, "params": [numbers[p] for p in group["params"]]} for group in self.param_groups]
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict):
+        """Take over what `state_dict` gave, for an optimizer of parameters of the same shapes, in the same groups.
+
+        Raises TypeError or ValueError, and changes nothing, if it does not fit.
+        """
+        what = f"{type(self).__name__}.load_state_dict"
+        fits = isinstance(state_dict, dict) and state_dict.keys() >= {"state", "param_groups"}
+        given = expect(fits, what, state_dict, "what state_dict() of an optimizer gave")["param_groups"]
+        sizes = [[len(group["params"]) for group in groups] for groups in (given, self.param_groups)]
+        if sizes[0] != sizes[1]:
+            raise ValueError(f"{what}: it has groups of {sizes[0]} parameters, and this optimizer of {sizes[1]}")
+        options = [_options(what, *pair) for pair in zip(given, self.param_groups, strict=True)]
+        own = dict(zip([k for group in given for k in group["params"]], self._parameters(), strict=True))
+        if unknown := state_dict["state"].keys() - own.keys():
+            raise ValueError(
+                f"{what}: there is a state of parameter {min(unknown)}; there are {', '.join(map(str, own))}"
+            )
+        self.state = {own[k]: _held(what, state, own[k]) for k, state in state_dict["state"].items()}
+        for group, found in zip(self.param_groups, options, strict=True):
+            group.update(found)
+
+
+def _told(x, p):
+    """Return an entry of the state of a parameter for a state dict: a number or a tensor as PyTorch's tensor."""
+    return p.of(x if isinstance(x, Operators) else constant(float(x)))
+
+
+def _held(what, state, p):
+    """Return the state of a parameter p as an optimizer keeps it. Raises ValueError for a tensor of another shape."""
+    for name, x in state.items():
+        if name != "step" and x.shape != p.shape:
+            raise ValueError(f"{what}: {name} is {tuple(x.shape)}, and its parameter {tuple(p.shape)}")
+    return {name: int(x) if name == "step" else x.to(p.dtype).held for name, x in state.items()}
+
+
+def _options(what, given, own):
+    """Return the options of a group of a state dict. Raises ValueError if one is missing, or has no meaning here."""
+    missing = own.keys() - given.keys() - {"initial_lr"}
+    unknown = [name for name, value in given.items() if value and name not in {*own, "initial_lr"}]
+    if missing or unknown:
+        wrong = [*(f"no {name!r}" for name in sorted(missing)), *(f"{name!r}, which is not here" for name in unknown)]
+        raise ValueError(f"{what}: a group has {', '.join(wrong)}; was it another kind of optimizer?")
+    return {name: value for name, value in given.items() if name != "params"}
 
 
 def forget(parameters, set_to_none=True):
@@ -105,32 +167,38 @@ class SGD(Optimizer):
         expect(dampening == 0, "SGD: dampening", dampening, "0, the only supported value")
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
-    def update(self, how, t, dw, w, state):
+    def update(self, how, dw, w, state):
         """Return the new w. dw and w are tensors of one shape."""
         dw = dw + how.weight_decay * w if how.weight_decay else dw
         if how.momentum:
-            dw = state["momentum_buffer"] = dw if t == 1 else how.momentum * state["momentum_buffer"] + dw
+            before = state.get("momentum_buffer")
+            dw = state["momentum_buffer"] = dw if before is None else how.momentum * before + dw
         return mid_level.descend(how.lr, dw, w)
 
 
 class Adam(Optimizer):
-    """Adam of level 4 (Kingma and Ba, 2015), with the gradient of Σ w²·weight_decay/2 added to dw."""
+    """Adam (Kingma and Ba, 2015), with the gradient of Σ w²·weight_decay/2 added to dw.
+
+    The corrections 1 - βᵗ are double numbers, as in PyTorch 2.13. On level 4 they have the dtype of w, as in Keras.
+    """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
-    def update(self, how, t, dw, w, state):
+    def update(self, how, dw, w, state):
         """Return the new w. dw and w are tensors of one shape."""
         dw = dw + how.weight_decay * w if how.weight_decay else dw
-        betas = [max(beta, 5e-324) for beta in how.betas]  # 0 has no logarithm
-        rule = types.SimpleNamespace(betas=betas, epsilon=how.eps, iterations=constant(t, w.dtype))
-        memory = state.get("exp_avg", 0.0 * w), state.get("exp_avg_sq", 0.0 * w)
-        new, *memory = mid_level.optimizers.Adam.update(rule, how.lr, dw, w, *memory)
-        state["exp_avg"], state["exp_avg_sq"] = memory
-        return new
+        t = state["step"] = state.get("step", 0) + 1
+        b1, b2 = how.betas
+        before = state.get("exp_avg", 0.0 * w)
+        m = before + (1.0 - b1) * (dw - before) if b1 > 0.5 else dw - b1 * (dw - before)
+        v = b2 * state.get("exp_avg_sq", 0.0 * w) + (1.0 - b2) * (dw * dw)
+        state |= {"exp_avg": m, "exp_avg_sq": v}
+        rate = how.lr / (1.0 - b1**t)
+        return w - rate * m / (sqrt(v) / math.sqrt(1.0 - b2**t) + how.eps)
 
 
-@grad_mode(False)
+@no_grad
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0):
     """Scale all gradients by one factor, so that their joint norm is at most `max_norm`. Return the norm before."""
     found = [p.grad for p in ([parameters] if hasattr(parameters, "grad") else parameters) if p.grad is not None]

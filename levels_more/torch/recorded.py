@@ -8,16 +8,10 @@ import numpy as np
 from levels.low_level import Operators
 from levels_more import low_level
 from levels_more.missing import cures_of, refusing
-from levels_more.torch.op_arguments import NUMBERS, put
-from levels_more.torch.recording import (
-    Node,
-    OperandError,
-    ShapeError,
-    gradients,
-    record_function,
-    recording,
-    set_grad_enabled,
-)
+from levels_more.torch.grad_mode import recording, set_grad_enabled
+from levels_more.torch.op_arguments import NUMBERS, TYPES, put, type_of
+from levels_more.torch.printing import printed
+from levels_more.torch.recording import Node, OperandError, ShapeError, gradients, record_function
 from levels_more.torch.storage import Viewing
 
 _LACKING = refusing("a tensor", "torch")
@@ -252,6 +246,12 @@ class Tensor(Viewing):
             raise ShapeError(f"a tensor of shape {tuple(self.shape)} is not one number; {cure}")
         return self.held.numpy().item()
 
+    def type(self, dtype=None, non_blocking=False):
+        """Return the name of its type, such as "torch.FloatTensor"; or the tensor in a dtype, or of a type."""
+        if dtype is None:
+            return next(name for name, kind in TYPES.items() if kind == self.dtype)
+        return FUNCTIONS["to"](self, type_of(dtype))
+
     def tolist(self):
         """Return the numbers as nested lists of Python numbers."""
         return self.held.numpy().tolist()
@@ -281,15 +281,8 @@ class Tensor(Viewing):
         return format(self.item() if self.ndim == 0 else str(self), spec)
 
     def __repr__(self):
-        array = self.held.numpy()
-        whole = self.dtype.kind != "f" or not (array[np.isfinite(array)] % 1.0).any()
-        how = {"precision": 4, "floatmode": "maxprec" if whole else "fixed", "separator": ", ", "prefix": "tensor("}
-        notes = [np.array2string(array, **how)]
-        if self.dtype != NUMBERS[float] and (self.dtype.kind == "f" or not array.size):
-            notes.append(f"dtype={self.dtype}")
-        if self.requires_grad:
-            notes.append("requires_grad=True" if self.is_leaf else f"grad_fn={self.node}")
-        return f"tensor({', '.join(notes)})"
+        note = "requires_grad=True" if self.is_leaf else f"grad_fn={self.node}"
+        return f"tensor({printed(self)}{f', {note}' * self.requires_grad})"
 
 
 def recorded(name, function, view=None):

@@ -143,9 +143,9 @@ class Calling(Module):
         given = {**dict(zip(self.options, args, strict=False)), **given}
         self.options = self.options | {name: as_python(value) for name, value in given.items()}
 
-    def forward(self, *args):
+    def forward(self, *args, **named):
         """Return what the function returns."""
-        return type(self).function(*args, **self.options)
+        return type(self).function(*args, **named, **self.options)
 
     def extra_repr(self):
         """Return the options as text; none for a loss."""
@@ -162,6 +162,7 @@ def calling(name, function, **options):
 ReLU = calling("ReLU", FUNCTIONS["relu"], inplace=False)
 Sigmoid = calling("Sigmoid", FUNCTIONS["sigmoid"])
 Tanh = calling("Tanh", FUNCTIONS["tanh"])
+Softmax = calling("Softmax", FUNCTIONS["softmax"], dim=None)
 MSELoss = calling("MSELoss", mse_loss, weight=None, reduction="mean")
 L1Loss = calling("L1Loss", l1_loss, weight=None, reduction="mean")
 BCELoss = calling("BCELoss", binary_cross_entropy, weight=None, reduction="mean")

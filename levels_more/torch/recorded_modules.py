@@ -1,10 +1,9 @@
-"""Modules of recorded tensors, with named parameters and buffers, state dicts and modes; and `Sequential`."""
+"""Modules of recorded tensors, with named parameters and buffers, state dicts and modes."""
 
 import collections
 
 from levels.low_level import DTYPES
 from levels_more.checks import expect
-from levels_more.low_level.module import Module as LevelModule
 from levels_more.missing import refusing
 from levels_more.torch.optimizers import forget
 from levels_more.torch.recorded import Tensor
@@ -20,24 +19,39 @@ class Parameter(Tensor):
         return f"Parameter containing:\n{super().__repr__()}"
 
 
-Keys = collections.namedtuple("Keys", "missing_keys unexpected_keys")  # names that a state lacks, and unknown ones
+class Keys(collections.namedtuple("Keys", "missing_keys unexpected_keys")):
+    """The names that a state lacks, and those in it that the module does not know."""
+
+    def __repr__(self):
+        return super().__repr__() if any(self) else "<All keys matched successfully>"
 
 
-class Module(LevelModule):
+class Module:
     """The base class of modules. Define `forward`, and keep parameters and modules in attributes, not in lists."""
 
     __getattr__ = refusing("a module", "torch")
-    training = True
-    buffers_of = ()  # the names of tensors that are saved but not trained
+
+    def __init__(self):
+        self.training = True
+        self._buffer_names = ()  # of tensors that are saved but not trained
 
     def __call__(self, *args, **options):
         return self.forward(*args, **options)
 
     def forward(self, *_, **__):
         """Compute the result of a call. Raises NotImplementedError unless a subclass defines it."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward; write `def forward(self, x):`")
+        cure = "rename its `call`, which is Keras' name" if hasattr(type(self), "call") else "write one"
+        raise NotImplementedError(f"{type(self).__name__} has no forward; {cure}: `def forward(self, x):`")
+
+    def _check_begun(self, what):
+        """Raise AttributeError, with PyTorch's words, before `__init__` of this class has run."""
+        if "_buffer_names" not in vars(self):
+            cure = f"write super().__init__() first in {type(self).__name__}.__init__"
+            raise AttributeError(f"cannot assign {what} before Module.__init__() call; {cure}")
 
     def __setattr__(self, name, value):
+        if isinstance(value, Parameter | Module):
+            self._check_begun("parameters" if isinstance(value, Parameter) else "module")
         before = vars(self).get(name)
         if isinstance(before, Parameter) and not (value is None or isinstance(value, Parameter)):
             raise TypeError(f"{type(self).__name__}.{name} is a Parameter; change its numbers, or assign a Parameter")
@@ -45,7 +59,8 @@ class Module(LevelModule):
 
     def register_buffer(self, name, tensor, persistent=True):
         """Keep a tensor as the attribute `name`. It is saved but not trained. `persistent` has no effect."""
-        self.buffers_of = (*self.buffers_of, name)
+        self._check_begun("buffer")
+        self._buffer_names = (*self._buffer_names, name)
         setattr(self, name, tensor)
 
     def named_children(self):
@@ -77,7 +92,7 @@ class Module(LevelModule):
         """{name: tensor} of this and, if `recurse`, all modules inside, for which wanted(module, name, tensor)."""
         found = {}
         for path, module in self._paths() if recurse else [("", self)]:
-            for name, x in sorted(vars(module).items(), key=lambda pair: pair[0] in module.buffers_of):
+            for name, x in sorted(vars(module).items(), key=lambda pair: pair[0] in module._buffer_names):
                 if isinstance(x, Tensor) and wanted(module, name, x):
                     found[f"{path}.{name}" if path else name] = x
         return found
@@ -94,7 +109,7 @@ class Module(LevelModule):
         return (parameter for _, parameter in self.named_parameters(recurse))
 
     def _state(self):
-        return self._tensors(lambda module, name, x: isinstance(x, Parameter) or name in module.buffers_of)
+        return self._tensors(lambda module, name, x: isinstance(x, Parameter) or name in module._buffer_names)
 
     def state_dict(self):
         """{name: tensor} of all parameters and buffers. The tensors share the memory of the module's."""
@@ -168,28 +183,3 @@ class Module(LevelModule):
         return (
             f"{type(self).__name__}({self.extra_repr()}" + "".join(f"\n{p}" for p in parts) + "\n" * bool(parts) + ")"
         )
-
-
-class Sequential(Module):
-    """A chain of modules: each is called on the output of the one before."""
-
-    def __init__(self, *modules):
-        super().__init__()
-        for k, module in enumerate(modules):
-            setattr(self, str(k), module)
-
-    def __getitem__(self, index):
-        found = [*self.children()][index]
-        return Sequential(*found) if isinstance(index, slice) else found
-
-    def __len__(self):
-        return len([*self.children()])
-
-    def __iter__(self):
-        return self.children()
-
-    def forward(self, x):
-        """Return the output of the last module for x[…]."""
-        for module in self:
-            x = module(x)
-        return x

@@ -8,48 +8,12 @@ import contextlib
 import functools
 import itertools
 import math
-import threading
 
 from levels.low_level import VJPS, GradientTape, Operators, quickest_walk, reachable
 from levels_more.checks import as_python, expect
+from levels_more.missing import named_call
+from levels_more.torch.grad_mode import recording, set_grad_enabled
 from levels_more.torch.storage import Viewing
-
-
-class _Recording(threading.local):
-    on = True
-
-
-_RECORDING = _Recording()
-
-
-class set_grad_enabled:
-    """Switch recording on or off in this thread: from now on, or in a `with` block."""
-
-    def __init__(self, on):
-        self.before, _RECORDING.on = _RECORDING.on, bool(on)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        _RECORDING.on = self.before
-
-
-@contextlib.contextmanager
-def _grad_mode(on):
-    with set_grad_enabled(on):
-        yield
-
-
-def grad_mode(on, function=None):
-    """Switch recording on or off in a `with` block or, as a decorator, in each call of the function."""
-    return _grad_mode(on) if function is None else _grad_mode(on)(function)
-
-
-def recording():
-    """Return whether recording is on in this thread."""
-    return _RECORDING.on
-
 
 _NUMBERS = itertools.count()
 
@@ -111,11 +75,12 @@ def record_function(name, function, kind, view=None):
         before = []
         given = [noted(x, parents, before) for x in args]
         how = {key: noted(x, parents, before) for key, x in options.items()}
-        with GradientTape() if _RECORDING.on and parents else contextlib.nullcontext() as tape:
+        with GradientTape() if recording() and parents else contextlib.nullcontext() as tape:
             try:
                 result = function(*given, **how)
             except (TypeError, ValueError) as error:
-                raise (OperandError if isinstance(error, TypeError) else ShapeError)(*error.args) from None
+                told = named_call(error, name, function) or error
+                raise (OperandError if isinstance(error, TypeError) else ShapeError)(*told.args) from None
         if args and isinstance(args[0], Viewing) and result is given[0]:
             return args[0]  # the function returned its argument unchanged
         result = _given(result, kind, tape and Node(name, before + tape.records, parents))

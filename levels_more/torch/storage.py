@@ -189,23 +189,21 @@ def _read(value, make):
     return (tuple if what == "tuple" else list)(_read(each, make) for each in inside)
 
 
-def save(tree, path):
+def save(obj, f):
     """Write tensors, numbers and strings, in nested dicts, lists and tuples, to a file. Raises TypeError for others."""
     arrays = []
     buffer = io.BytesIO()
-    text = json.dumps(_written(tree, arrays))
+    text = json.dumps(_written(obj, arrays))
     np.savez(buffer, **{_TREE: np.array(text)}, **{str(k): array for k, array in enumerate(arrays)})
-    if hasattr(path, "write"):
-        path.write(buffer.getvalue())
-        return
-    write_aside(
-        Path(file_name("save: path", path)), buffer.getvalue()
-    )  # the old file stays until the new one is complete
+    if hasattr(f, "write"):
+        f.write(buffer.getvalue())
+    else:  # the old file stays until the new one is complete
+        write_aside(Path(file_name("save: f", f)), buffer.getvalue())
 
 
 def load(path, make):
     """Read what `save` wrote, each tensor as `make(array)`. Raises ValueError for another file, FileNotFoundError."""
-    data = path.read() if hasattr(path, "read") else Path(path).read_bytes()
+    data = path.read() if hasattr(path, "read") else Path(file_name("load: path", path)).read_bytes()
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             return _read(json.loads(str(stored[_TREE])), lambda key: make(stored[key]))

@@ -1,20 +1,20 @@
 """torchkeras' API on levels_more.torch: a summary of a net, a training loop, and its history as a table of pandas.
 
-`KerasModel` is that of torchkeras 3.9 and 4, which clips gradients. `LightModel` is that of torchkeras 3.2 to 3.8, on
-`levels_more.pytorch_lightning`. ("eat pytorch in 20 days" asks for 3.2.2, whose `KerasModel` does not clip gradients,
-and has a default learning rate of 0.01.)
+`KerasModel` is that of torchkeras 4.0.5. It clips gradients, as torchkeras does since 3.8.9, and has no `predict`, as
+since 3.3.
 """
 
 import copy
+from types import SimpleNamespace as _Namespace
 
 import numpy as np
 
 from levels_more import needed, torch
 from levels_more.checks import expect
 from levels_more.missing import module_api, small_room
-from levels_more.pytorch_lightning import LightningModule
+from levels_more.missing import refusing as _refusing
 
-__version__ = "4.0.0+levels"
+__version__ = "4.0.5+levels"  # the version of torchkeras beside which the stored programs run
 
 
 def summary(model, input_data=None, input_shape=None, batch_size=-1):
@@ -63,13 +63,16 @@ class Accuracy(torch.nn.Module):
     hits = counted = 0
 
     def forward(self, preds, targets):
-        right = (preds.detach() >= 0.0) == (targets >= 0.5)
+        """Add a batch, and return its share. Raises TypeError if the shapes differ."""
+        shape = tuple(targets.shape)
+        expect(tuple(preds.shape) == shape, "Accuracy: the shape of preds", tuple(preds.shape), f"{shape}, as targets")
+        right = (torch.sigmoid(preds.detach()) >= 0.5) == (targets > 0.5)
         self.hits, self.counted = self.hits + int(right.sum()), self.counted + right.numel()
-        return right.double().mean()
+        return right.float().mean()
 
     def compute(self):
         """The share over all batches since the last `reset`."""
-        return torch.tensor(self.hits / self.counted if self.counted else float("nan"))
+        return torch.tensor(self.hits / self.counted if self.counted else float("nan")).float()
 
     def reset(self):
         """Forget all batches."""
@@ -77,27 +80,28 @@ class Accuracy(torch.nn.Module):
 
 
 def one_pass(net, data, loss_fn, metrics, step=None, before=""):
-    """Run a net on batches (features, labels), with step(loss) after each. Return {before + name: mean or metric}."""
+    """Run a net on batches (features, labels), with step(loss) after each. Return {before + name: mean loss or metric}.
+
+    The metrics are copied, so those given keep their state. Raises TypeError if there is no batch, or one is no pair.
+    """
     net.train(step is not None)
+    metrics = copy.deepcopy(metrics)
     losses = []
-    values = {name: [] for name in metrics}
-    for features, labels in data:
+    for batch in data:
+        pair = isinstance(batch, list | tuple) and len(batch) == 2
+        expect(pair, f"a batch of the {before}data", batch, "a pair (features, labels)")
+        features, labels = batch
         with torch.set_grad_enabled(step is not None):
             preds = net(features)
             loss = loss_fn(preds, labels)
-        for name, metric in metrics.items():
-            values[name].append(metric(preds, labels).item())
+        for metric in metrics.values():
+            metric(preds, labels)
         if step is not None:
             step(loss)
         losses.append(loss.item())
     expect(losses, f"the {before}data", data, "one batch or more; there was none")
-    found = {f"{before}loss": sum(losses) / len(losses)}
-    for name, metric in metrics.items():
-        counts = hasattr(metric, "compute")
-        found[before + name] = metric.compute().item() if counts else sum(values[name]) / len(losses)
-        if counts:
-            metric.reset()
-    return found
+    found = {name: metric.compute().item() for name, metric in metrics.items()}
+    return {before + name: value for name, value in {"loss": sum(losses) / len(losses), **found}.items()}
 
 
 metrics = small_room("torchkeras.metrics", Accuracy=Accuracy)
@@ -111,44 +115,36 @@ def _table(history):
 
 
 class KerasModel(torch.nn.Module):
-    """A net, a loss, metrics with `compute` and `reset`, an optimizer (default: Adam, lr 3e-4), a schedule per step."""
+    """A net, a loss, metrics (modules with `compute`), an optimizer (default: Adam, lr 3e-4), a schedule per step."""
+
+    __getattr__ = _refusing("a KerasModel", "torch", accelerator="fit first", predict="net(x), in torch.no_grad()")
 
     def __init__(self, net, loss_fn, metrics_dict=None, optimizer=None, lr_scheduler=None):
         super().__init__()
+        for name, metric in (metrics_dict or {}).items():
+            expect(hasattr(metric, "compute"), f"metrics_dict: {name}", metric, "a module with `compute`")
         self.net = net
         self.loss_fn = loss_fn
         self.metrics_dict = metrics_dict or {}
         self.optimizer = optimizer or torch.optim.Adam(net.parameters(), lr=3e-4)
         self.lr_scheduler = lr_scheduler
+        self.ckpt_path = "checkpoint"
         self.from_scratch = True
 
     def forward(self, x):
         return self.net(x)
 
-    def _noted(self, logs, quiet=False):
-        """Append numbers to the history, and print them unless `quiet`."""
-        for name, value in logs.items():
-            self.history.setdefault(name, []).append(value)
-        if not quiet:
-            print(", ".join(f"{name} {value:.5g}" for name, value in logs.items()))
-
-    def evaluate(self, val_data):
-        """Return {"val_loss": the mean over all batches, "val_" + name: each metric}."""
+    def evaluate(self, val_data, quiet=False):
+        """Return {"val_loss": the mean over all batches, "val_" + name: each metric}. `quiet` has no effect."""
         return one_pass(self, val_data, self.loss_fn, self.metrics_dict, None, "val_")
 
-    def predict(self, data):
-        """Return the net's output for the features of all batches, concatenated."""
-        self.eval()
-        with torch.no_grad():
-            return torch.cat([self(batch[0]) for batch in data])
+    def save_ckpt(self, ckpt_path=None):
+        """Write the net's state dict to a file, by default that of the last `fit`."""
+        torch.save(self.net.state_dict(), ckpt_path or self.ckpt_path)
 
-    def save_ckpt(self, ckpt_path="checkpoint"):
-        """Write the net's state dict to a file."""
-        torch.save(self.net.state_dict(), ckpt_path)
-
-    def load_ckpt(self, ckpt_path="checkpoint"):
+    def load_ckpt(self, ckpt_path=None):
         """Load the net's state dict from a file. The next `fit` begins with an epoch 0, which changes no weights."""
-        self.net.load_state_dict(torch.load(ckpt_path))
+        self.net.load_state_dict(torch.load(ckpt_path or self.ckpt_path))
         self.from_scratch = False
 
     def _step(self, loss):
@@ -158,6 +154,20 @@ class KerasModel(torch.nn.Module):
         if self.lr_scheduler is not None:
             self.lr_scheduler.step()
         self.optimizer.zero_grad()
+
+    def _epoch(self, epoch, train_data, val_data):
+        """Run an epoch, in which weights change unless it is epoch 0. Return {name: number}."""
+        step = self._step if epoch else lambda loss: None
+        logs = one_pass(self, train_data, self.loss_fn, self.metrics_dict, step, "train_")
+        logs["lr"] = self.optimizer.param_groups[0]["lr"] if epoch else 0.0
+        return logs | (self.evaluate(val_data) if val_data is not None else {})
+
+    def _best(self, monitor, mode):
+        """Return the best epoch by `monitor`, of which a NaN is the worst. Raises ValueError if it is not there."""
+        if monitor not in self.history:
+            raise ValueError(f"fit: monitor is {monitor!r}; this training has {', '.join(self.history)}")
+        scores = np.array(self.history[monitor]) * (1.0 if mode == "min" else -1.0)
+        return self.history["epoch"][np.argmin(np.where(np.isnan(scores), np.inf, scores))]
 
     def fit(
         self,
@@ -169,117 +179,34 @@ class KerasModel(torch.nn.Module):
         monitor="val_loss",
         mode="min",
         *,
-        plot=False,
-        quiet=False,
-        cpu=True,
+        plot=True,
+        cpu=False,
     ):
         """Train, save the best weights in `ckpt_path`, and load them at the end. Return a table, a row for each epoch.
 
-        Stop if `monitor` has not improved for `patience` epochs. `plot` and `cpu` have no effect. Raises ValueError if
-        `monitor` is not in the history.
+        Stop if `monitor` has not improved for `patience` epochs. `plot` and `cpu` have no effect: each epoch prints a
+        line, and the CPU is the only device. Raises TypeError for a wrong mode or no epoch, and ValueError if `monitor`
+        is not in the history.
         """
+        expect(mode in ("min", "max"), "fit: mode", mode, "'min' or 'max'")
+        expect(isinstance(epochs, int) and epochs >= 1, "fit: epochs", epochs, "a whole number, 1 or more")
+        for runner in {"StepRunner", "EpochRunner"} & {*dir(type(self))}:
+            raise NotImplementedError(f"KerasModel.{runner} is not called here; write the loop over batches yourself")
+        self.accelerator = _Namespace(device=torch.device("cpu"))
+        self.ckpt_path = ckpt_path
         self.history = {}
         for epoch in range(int(self.from_scratch), epochs + 1):
-            step = self._step if epoch else lambda loss: None
-            rate = self.optimizer.param_groups[0]
-            logs = one_pass(self, train_data, self.loss_fn, self.metrics_dict, step, "train_")
-            self._noted({"epoch": epoch, **logs, "lr": rate["lr"] if epoch else 0.0}, quiet)
-            self._noted(self.evaluate(val_data) if val_data is not None else {}, quiet or val_data is None)
-            if monitor not in self.history:
-                raise ValueError(f"fit: monitor is {monitor!r}; this training has {', '.join(self.history)}")
-            worst = np.inf if mode == "min" else -np.inf  # as a NaN is, which NumPy takes for the best
-            scores = np.where(np.isnan(self.history[monitor]), worst, self.history[monitor])
-            best = int(np.argmax(scores) if mode == "max" else np.argmin(scores))
-            if best == len(scores) - 1:
-                self.save_ckpt(ckpt_path)
-            if len(scores) - best > patience:
+            logs = self._epoch(epoch, train_data, val_data)
+            print(f"epoch {epoch} of {epochs}:", ", ".join(f"{name} {value:.5g}" for name, value in logs.items()))
+            for name, value in {"epoch": epoch, **logs}.items():
+                self.history.setdefault(name, []).append(value)
+            best = self._best(monitor, mode)
+            if best == epoch:
+                self.save_ckpt()
+            if epoch - best >= patience:
                 break
-        self.load_ckpt(ckpt_path)
+        self.load_ckpt()
         return _table(self.history)
-
-
-class LightModel(LightningModule):
-    """A net, a loss, metrics with `compute` and `reset`, an optimizer (default: Adam, lr 1e-2), a schedule per epoch.
-
-    A `pytorch_lightning.Trainer` trains it. Override `shared_step` if batches are not pairs (features, labels).
-    """
-
-    def __init__(self, net, loss_fn, metrics_dict=None, optimizer=None, lr_scheduler=None):
-        super().__init__()
-        self.net = net
-        self.loss_fn = loss_fn
-        self.history = {}
-        self.metrics_of = {stage: copy.deepcopy(metrics_dict or {}) for stage in ("train", "val", "test")}
-        self.optimizer = optimizer or torch.optim.Adam(net.parameters(), lr=1e-2)
-        self.lr_scheduler = lr_scheduler
-
-    def forward(self, x):
-        return self.net(x)
-
-    def configure_optimizers(self):
-        """The optimizer and the schedule."""
-        return {"optimizer": self.optimizer, "lr_scheduler": self.lr_scheduler}
-
-    def shared_step(self, batch, batch_idx):
-        """Return {"loss": one number, "preds": the net's output, "y": the labels} for a batch."""
-        features, labels = batch
-        preds = self(features)
-        return {"loss": self.loss_fn(preds, labels), "preds": preds.detach(), "y": labels.detach()}
-
-    def _counted(self, stage, batch, batch_idx):
-        """Return {"loss": the loss of a batch}, and update all metrics of this stage."""
-        found = self.shared_step(batch, batch_idx)
-        for metric in self.metrics_of[stage].values():
-            metric(found["preds"], found["y"])
-        return {"loss": found["loss"].mean()}
-
-    def training_step(self, batch, batch_idx):
-        return self._counted("train", batch, batch_idx)
-
-    def validation_step(self, batch, batch_idx):
-        return self._counted("val", batch, batch_idx)
-
-    def test_step(self, batch, batch_idx):
-        return self._counted("test", batch, batch_idx)
-
-    def predict_step(self, batch, batch_idx):
-        """Return the net's output for the features of a batch."""
-        return self(batch[0] if isinstance(batch, list | tuple) else batch)
-
-    def _ended(self, stage, outputs):
-        """Print and log the means of an epoch or of a test, reset the metrics, and add an epoch to the history."""
-        found = {f"{stage}_loss": sum(each["loss"].item() for each in outputs) / len(outputs)}
-        for name, metric in self.metrics_of[stage].items():
-            found[f"{stage}_{name}"] = metric.compute().item()
-            metric.reset()
-        row = {"epoch": self.trainer.current_epoch, **found}
-        if stage != "test":
-            self.history.setdefault(row["epoch"], {}).update(row)
-        self.print(", ".join(f"{name} {value:.5g}" for name, value in row.items()))
-        self.log_dict(found)
-
-    def training_epoch_end(self, outputs):
-        self._ended("train", outputs)
-
-    def validation_epoch_end(self, outputs):
-        self._ended("val", outputs)
-
-    def test_epoch_end(self, outputs):
-        self._ended("test", outputs)
-
-    def get_history(self):
-        """Return a table, a row for each epoch."""
-        return _table([*self.history.values()])
-
-    @classmethod
-    def load_from_checkpoint(cls, checkpoint_path, net=None, loss_fn=None, **more):
-        """Return a new model of this net and loss with a checkpoint's weights. Raises TypeError if either is missing.
-
-        (torchkeras stores both in the file, pickled. A file here holds numbers only.)
-        """
-        for name, given in (("net", net), ("loss_fn", loss_fn)):
-            expect(given is not None, f"load_from_checkpoint: {name}", given, "an object: a file holds numbers only")
-        return super().load_from_checkpoint(checkpoint_path, net=net, loss_fn=loss_fn, **more)
 
 
 __getattr__, __dir__ = module_api("torchkeras", globals())

@@ -7,7 +7,7 @@
 # This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and
 # `torch.compile`.
 #
-# You need 100 minutes without the optional sections, and four terms from below. A **buffer** is memory with a shape and
+# You need less than two hours without the optional sections, and four terms from below. A **buffer** is memory with a shape and
 # a dtype. Its **Spec** is everything but the numbers. A **kernel** is one device's program for an op. A **plan** says
 # which kernel an op will run, and the result's Spec. Level 1 was the ground of our house, level 2 the clay. Tensors are
 # the **bricks**.
@@ -34,15 +34,16 @@ def f(x):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-imaginary",
     "What is `f(2 + 1e-20j).imag / 1e-20`?",
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
-    answer="12, to the last digit",
-    because="A complex number keeps its two parts apart, so 1e-20 is not lost beside 2. "
-    "(2 + εi)³ = 8 + 12εi - 6ε² - ε³i: the slope is the factor of εi.",
 )
 
 # %%
 f(2 + 1e-20j).imag / 1e-20
+
+# %%
+checks.answer_to("03-imaginary")
 
 # %% [markdown]
 # The complex number carried a derivative through `f`, and `f` was not changed for it ([Squire and Trapp,
@@ -119,9 +120,11 @@ import threading
 
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, pool
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
-from levels.support.checks import cache_key, check_bool, even, numeric_array, row_numbers
-from levels.support.operators import SeveralOps
+from levels.support.checks import cache_key, check_bool, numeric_array
+from levels.support.inputs import even, row_numbers
+from levels.support.operators import SeveralOps, array_function, check_recorded
 from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, pinned_address
+from levels.support.tapes import leave
 
 # %% [markdown]
 # The first interpreter runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model
@@ -218,7 +221,7 @@ class Operators(SeveralOps):
 class Tensor(Operators, Buffer):
     """An immutable buffer with operators."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)  # a table may refer to a tensor without keeping it
 
 
 # %% [markdown]
@@ -361,7 +364,7 @@ def gather(x, rows):
 def clip(x, low, high):
     """Limit each number of x to the range from low to high. Raises ValueError unless these are numbers, low <= high."""
     if not isinstance(low, (int, float, np.number)) or not isinstance(high, (int, float, np.number)) or not low <= high:
-        raise ValueError(f"clip: low is {low!r} and high is {high!r}; expected two numbers, the lower first")
+        raise ValueError(f"clip: low is {low!r:.60} and high is {high!r:.60}; expected two numbers, the lower first")
     return apply("clip", x, low=float(low), high=float(high))
 
 
@@ -455,11 +458,12 @@ x * w + b
 # Derived by hand, the slope is exact, but a person has to derive it. Notebook 01's nudge needs no person, but it
 # rounds. We want an exact slope that nobody has to derive.
 #
-# ## The tape (7 min)
+# ## The tape (8 min)
 #
 # The second interpreter is installed by a `with` block. It passes each op on to `below`, the interpreter that was
 # there before, and writes a record: the op's name, its inputs, its attributes and its result. (It also keeps the
-# value of each variable that was read, for a check later.)
+# value of each variable that was read, for a check later. `leave`, from `levels/support`, takes the tape away again,
+# also if one that was opened later is still open.)
 
 # %%
 #| export autodiff most _Tape.do
@@ -480,7 +484,7 @@ class _Tape(Interpreter):
         return self
 
     def __exit__(self, *_):
-        DOOR.top = self.below
+        leave(DOOR, self)
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
@@ -530,7 +534,7 @@ VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradien
 # **A good place to stop.** All ops pass one door, a tape has recorded four of them, and each of the four has its rule
 # for the way back.
 #
-# ## The walk back (11 min)
+# ## The walk back (12 min)
 #
 # The walk starts at the loss, whose gradient is 1. At each record, the op's rules turn the gradient of the result
 # into a share for each input. `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor that the
@@ -555,12 +559,28 @@ print(f"w gets {float(walk(tape.records, loss, give)[w.value])}, by hand 12.0")
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-half",
     "6 is half of 12. Where did the other half go?",
     choices=["the rule of the product forgets a factor 2", "`error` is used twice", "`w` was read too early"],
-    answer="`error` is used twice",
-    because="Both factors of `error * error` are `error`. Each one gives it a share of 2·1 = 2, and the second share "
-    "replaced the first. What is used twice moves the loss twice, so the shares must be added.",
 )
+
+# %% [markdown]
+# We walk once more, and print the shares that `error`, `b` and `w` get:
+
+# %%
+names = {error: "error", b.value: "b", w.value: "w"}
+
+
+def give_and_tell(gradients, x, share):
+    if x in names:
+        print(f"{names[x]:5} gets {float(share)}")
+    give(gradients, x, share)
+
+
+half = walk(tape.records, loss, give_and_tell)
+
+# %%
+checks.answer_to("03-half")
 
 # %% [markdown]
 # So `give` must not lose what `x` had before. The better function is **yours to write**. The first share stays as it
@@ -619,17 +639,18 @@ widgets.explore(
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-bias",
     "b of shape (1, 4) was added to ten rows. The rule of an addition passes dy on as it is. "
     "Which shape does the gradient of b get?",
     choices=["(1, 4), as b", "(10, 4)", "an error from the rule"],
-    answer="(10, 4)",
-    because="It holds the share of each row, but the shares have not been added up. The rule does not complain. "
-    "`assign` would complain later, since a bias of shape (1, 4) has to keep its shape.",
 )
 
 # %%
 dy = constant(np.ones((10, 4)))
 VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
+
+# %%
+checks.answer_to("03-bias")
 
 # %% [markdown]
 # b was used ten times, so its gradient is the sum of ten shares. The way back through a repetition is a sum:
@@ -683,7 +704,7 @@ def unbroadcast(dx, shape):
 # | `reduce_mean` | each number gets `dy` divided by their count |
 # | `relu`, `sigmoid` | level 2's kernels: `relu_grad`, which you wrote, and `sigmoid_grad` |
 #
-# ## The walk that we keep (15 min, optional)
+# ## The walk that we keep (16 min, optional)
 #
 # Run these cells and go on, or read the missing rules and the class `GradientTape`.
 #
@@ -819,6 +840,7 @@ class GradientTape(_Tape):
         tensors = _as_tensors((target, *sources))
         names = ["the target", *(f"source {k}" for k in range(len(sources)))]
         for name, given, x in zip(names, (target, *sources), tensors):
+            check_recorded(name, given, Operators)
             if x.spec.dtype.kind != "f":
                 raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
             if isinstance(given, Variable) and self.variables.get(given, x) is not x:
@@ -991,7 +1013,7 @@ class Node:
 
 
 # %% [markdown]
-# ## The trace that we keep (11 min, optional)
+# ## The trace that we keep (12 min, optional)
 #
 # Run these cells and go on, or read how a function becomes nodes.
 #
@@ -1013,10 +1035,11 @@ class Symbol(Tensor):
     @property
     def data(self):
         """Raise TypeError: a symbol has no numbers."""
-        cure = "`if` becomes where(mask, x, y); return what you need from the function"
+        cure = "`if` becomes where(mask, x, y), np.mean becomes reduce_mean; return what you need from the function"
         raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
 
     data = data.setter(lambda self, nothing: None)  # it has no memory
+    __array_function__ = array_function  # np.mean(x) says what to write
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -1094,14 +1117,14 @@ class Graph:
 
 # %%
 #| export graph most trace
-def _results_of(given):
+def _results_of(given, name="function"):
     """List a function's results: none, one, or all in a list or tuple. Raises TypeError for dicts and nested lists."""
     if given is None:
         return []
     results = list(given) if type(given) in (list, tuple) else [given]
     for x in results:
         if isinstance(x, (list, tuple, dict, set)) or x is None:
-            raise TypeError(f"a function returns tensors, or one list or tuple of them; got a {type(x).__name__}")
+            raise TypeError(f"{name}: returns a {type(x).__name__}; expected tensors, or one list or tuple of them")
     return results
 
 
@@ -1112,7 +1135,7 @@ def trace(python, signature):
     DOOR.top = here
     try:
         result = python(*args)
-        outputs = [here.node(as_tensor(x)) for x in _results_of(result)]
+        outputs = [here.node(as_tensor(x)) for x in _results_of(result, getattr(python, "__qualname__", "it"))]
     finally:
         DOOR.top = before
     new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
@@ -1121,7 +1144,7 @@ def trace(python, signature):
 
 
 # %% [markdown]
-# ## A step is data (3 min)
+# ## A step is data (1 min)
 #
 # Now we trace the whole train step, with its tape and its updates. (The `trace` that we keep also returns the result,
 # and the variables that were made.)
@@ -1138,17 +1161,6 @@ print("returned:", result, "- variables with a new value:", [v.name for v in gra
 # through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The gradient of the loss is 1, and
 # `broadcast_divide` gives each row a tenth of it. t6 and t7 are the two shares of `error`, t8 is your `hand_on`, and t9 is your
 # `unbroadcast`.
-
-# %% tags=["hide-input"]
-# a question: run me
-checks.predict(
-    "`step` gets a line `print('step', loss)`. It is traced once, and then its graph is run 100 times. "
-    "What is printed?",
-    choices=["100 lines, each with a loss", "one line, with a symbol", "nothing"],
-    answer="one line, with a symbol",
-    because="Python ran once, on symbols. The graph holds only what passed the door, and a print does not.",
-)
-
 
 # %% [markdown]
 # **A good place to stop.** A train step is now a list of fifteen ops, data that a program can read.
@@ -1211,7 +1223,7 @@ dce(before)
 # `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same
 # with less work. (Our own step has no dead op.)
 #
-# ## Replay (4 min)
+# ## Replay (6 min)
 #
 # The easiest way to run a graph is to run its ops in order. Only the leaves are different: an argument, a variable or
 # a constant already has its value. (Its attribute `of` says which one it is.)
@@ -1230,6 +1242,30 @@ def replayed(graph, *args):
         variable.assign(value[node])
     return value[graph.outputs[0]]
 
+
+# %% tags=["hide-input"]
+# a question: run me
+checks.predict(
+    "03-print",
+    "`step` gets a line `print('step', loss)`. It is traced once, and then its graph is run 100 times. "
+    "What is printed?",
+    choices=["100 lines, each with a loss", "one line, with a symbol", "nothing"],
+)
+
+
+# %%
+def talking_step(rows, target):
+    loss = step(rows, target)
+    print("step", loss)
+    return loss
+
+
+talking, _, _ = trace(talking_step, signature)
+for i in task.batches[:100]:
+    replayed(talking, gather(x_, i), gather(y_, i))
+
+# %%
+checks.answer_to("03-print")
 
 # %% [markdown]
 # We train on the first hundred batches again, from the same start:
@@ -1567,12 +1603,12 @@ def _place(part, index, row):
     return (row, *index[1:]) if part == "row" else index or (0,)
 
 
-def _write(graph, parts, batch, load, total_of):
+def _write(graph, parts, batch, load, total_of, assembler):
     """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     values = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
-    a = Assembler("steps", next(iter(owned.values())).spec.dtype)
+    a = assembler("steps", next(iter(owned.values())).spec.dtype)
     batches = a.array("batches", "steps", batch, rows_of="rows")
     outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
     sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in owned.values()]
@@ -1595,7 +1631,7 @@ def _write(graph, parts, batch, load, total_of):
     with a.loop("steps") as step:
         compute("before")
         totals = {x: _each(lambda _: a.sum(), np.empty(shape[x])) for x in parts if parts[x] == "sum"}
-        with a.loop(batch, a.lanes) as r:
+        with a.loop(batch) as r:
             compute("row", load(a, batches, step, r))
             for x, total in totals.items():
                 for term in _lowering_of(f"sum {x.op}")(x, shape[x], *map(values.get, x.inputs)):
@@ -1626,7 +1662,8 @@ class RowProgram:
     Its constructor raises NoProgram if the graph cannot be split into rows, or has too many numbers for each.
     """
 
-    load = staticmethod(Assembler.load)  # load(a, batches, step, i): the row numbers of a batch
+    assembler = Assembler
+    load = staticmethod(lambda a, *place: a.load(*place))  # load(a, batches, step, i): the row numbers of a batch
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
@@ -1638,7 +1675,7 @@ class RowProgram:
             raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {_LARGEST_ROW:,}")
         if "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram("a variable keeps a number of each row")
-        self.program, owners = _write(graph, self.parts, batch, self.load, self.totals)
+        self.program, owners = _write(graph, self.parts, batch, self.load, self.totals, self.assembler)
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [of for of in owners if type(of) is int]
         self.variables = owners[len(self.inputs) :]
@@ -2017,7 +2054,7 @@ line.w, line.b = w, b
 line.named(Variable)
 
 # %% [markdown]
-# ## The two tasks on this level (7 min)
+# ## The two tasks on this level (9 min)
 #
 # The step is what it was. `@function` stands above it, and the loop over the batches is one call of `over`.
 
@@ -2026,7 +2063,7 @@ line.named(Variable)
 """The two tasks with tensors: formulas forward, the tape backward, and all steps in one program."""
 
 from levels.hardware.tasks import Fit
-from levels.support.checks import check_inputs, check_task
+from levels.support.inputs import check_inputs, check_task
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
@@ -2063,8 +2100,7 @@ figures.regression(task, fit)
 # ### The second task: a net
 #
 # On level 2 the backward pass of the net was the longest part. Here it is the same single line as above. The forward
-# pass is the formula, `dnn`. The rest of `dnn_classifier` may be skipped; the end of this notebook shows it beside
-# level 2's.
+# pass is the formula, `dnn`:
 
 
 # %%
@@ -2077,7 +2113,11 @@ def dnn(x, weights):
     return sigmoid(h2 @ w3 + b3)
 
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# The loss is the formula of levels 1 and 2. The rest of `dnn_classifier` is as in `linear_regression`:
+
+
+# %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
@@ -2160,15 +2200,16 @@ real_ones.table(3)
 #
 # A gradient comes from a walk over a record. If one is missing, you look for what was computed outside it, for example
 # in NumPy. You check your own rule with a nudge. You know that a tape keeps every recorded tensor until it is read.
-# You expect a `print` to run once per trace, and a new shape to cause a retrace.
+# In TensorFlow and JAX you expect a `print` to run once per trace, and a new shape to cause a retrace. (PyTorch's
+# `torch.compile` runs the `print` in every call, and after a second shape it leaves the size open.)
 # When a compiled step is slow or wrong, you print its graph before and after the passes.
 #
 # ## Where to go from here
 #
 # Next comes [4 · Mid-level API](04_mid_level.ipynb): a part owns its variables, and nobody has to name a weight.
 #
-# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its fourth stage is
-# on this level.
+# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its stages 3a and
+# 3b are on this level.
 #
 # Each of these notebooks takes one idea further: [PyTorch's programs](more/03_torch.ipynb) (a tape that is always
 # open), [second derivatives](more/03_second_derivatives.ipynb) (tapes in tapes), [passes](more/03_passes.ipynb),

@@ -4,7 +4,7 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`. You build four kinds of part: layers, losses, optimizers and datasets.
-# Each starts as a few lines of code. It takes 100 minutes without the optional sections.
+# Each starts as a few lines. It takes less than two hours without the optional sections.
 
 # %%
 from course import build, figures, tasks
@@ -31,6 +31,7 @@ figures.you_are_here(4)
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "04-slopes",
     "What signs do the four slopes have?",
     choices=[
         "plus for all penguins, plus in each species",
@@ -38,9 +39,6 @@ checks.predict(
         "minus for all penguins, plus in each species",
         "minus for all penguins, minus in some species",
     ],
-    answer="minus for all penguins, plus in each species",
-    because="Within a species, a larger bird has a larger bill. But Gentoos are the heaviest species and have the shallowest "
-    "bills. So the line through all penguins starts high, at the Gentoos, and falls towards the other two species.",
 )
 
 # %% [markdown]
@@ -60,6 +58,9 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
     mask = (species == group) | (group == "all")
     slope, _ = np.polyfit(depth[mask], mass[mask], 1)
     print(f"{group:10} {slope:7.1f} g per mm of bill depth")
+
+# %%
+checks.answer_to("04-slopes")
 
 # %% [markdown]
 # In each species the slope is positive, and over all penguins it is negative. This is [Simpson's
@@ -194,7 +195,7 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 #
 # **A good place to stop.** A layer keeps its own weights, and they start at random.
 #
-# ## What all parts share (6 min, optional)
+# ## What all parts share (7 min, optional)
 #
 # The two classes of this section are not about learning. Run the cells, and read their code only if you like. The next section
 # begins with what you need to know of them.
@@ -210,8 +211,16 @@ import inspect
 
 from levels.hardware import PLACE
 from levels.low_level import Module, Operators
-from levels.support.checks import check_bool, check_int, check_positive, lookup
+from levels.support.checks import (
+    check_bool,
+    check_int,
+    check_pairs,
+    check_positive,
+    lookup,
+)
+from levels.support.fronts import Unset
 from levels.support.locks import MAKING
+from levels.support.names import Guarded
 
 
 class Reconstructible:
@@ -236,13 +245,14 @@ class Reconstructible:
 # %% tags=["hide-input"]
 #| export layers
 # What all layers share: a name, a dtype, a build on the first call, `trainable`. You may skip how it is written.
-class _Part(Reconstructible, Module):
+class _Part(Guarded, Reconstructible, Module):
     hears_training = False  # whether `call` may have an argument `training`
     building = False  # whether `build_for` is running
     trainable_flag = True  # see `trainable`
+    name = dtype = built = Unset()  # `__init__` sets them
 
     def __init__(self, name=None, dtype=None):
-        self.name = type(self).__name__.lower() if name is None else name
+        self.name = self.usual_name() if name is None else name
         self.dtype = None if dtype is None else np.dtype(dtype)
         self.built = False
         call = getattr(type(self), "call", None)
@@ -252,6 +262,10 @@ class _Part(Reconstructible, Module):
     def __call__(self, x, training=None):
         """Return the result of `call`, after a build the first time. Only layers of `levels_more` use `training`."""
         return self.run(x, training)
+
+    def usual_name(self):
+        """Return the name of a layer that is given none."""
+        return type(self).__name__.lower()
 
     def build_for(self, shape, dtype):
         """Call `build`, once. A layer without a dtype takes this one if it is a float dtype, else float32."""
@@ -292,7 +306,7 @@ class _Part(Reconstructible, Module):
 
 
 # %% [markdown]
-# ## A layer that builds itself (8 min)
+# ## A layer that builds itself (9 min)
 #
 # Here is the second version of a layer. Its base class `_Part` gives it a name, a dtype, and `build_for`, which calls `build`
 # once. Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer
@@ -311,6 +325,11 @@ class Layer(_Part):
         """Make a variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
         self.built = not self.building  # outside `build`, the first weight marks the layer as built
         return Variable(self.starting(initializer, shape), trainable=trainable)
+
+    def call(self, x):
+        """Return the layer's output. Raises NotImplementedError unless a subclass defines it."""
+        cure = "rename its `forward`, PyTorch's name" if hasattr(self, "forward") else "write one"
+        raise NotImplementedError(f"{type(self).__name__} has no call; {cure}: `def call(self, x):`")
 
     def run(self, x, training=None):
         """Return the result of `call`, after a build on the first call."""
@@ -556,15 +575,13 @@ print(cross_entropy(np.array([1.0, 0.0, 0.0]), as_tensor(np.array([0.9, 0.9, 0.1
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "The truth is y = 1, and a model is certain of the opposite: p = 0. The loss is -log(p). What do Keras and our levels give?",
+    "04-certain",
+    "The truth is y = 1, and a prediction is certain of the opposite: p = 0. The loss is -log(p). What does our loss give?",
     choices=["infinity", "NaN", "about 16", "1"],
-    answer="about 16",
-    because="p is clipped at 1e-7, and -log(1e-7) is 16.1. An infinite loss would make every weight NaN in one step. (PyTorch "
-    "clips the logarithm instead, at -100.)",
 )
 
 # %% [markdown]
-# So p is clipped: it stays between 1e-7 and 1 - 1e-7.
+# Here is our loss. The cell after it tries that very case.
 
 
 # %%
@@ -589,9 +606,13 @@ with GradientTape() as tape:
     loss = BinaryCrossentropy()(np.array([[1.0]]), wrong)
 print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}")
 
+# %%
+checks.answer_to("04-certain")
+
 # %% [markdown]
-# The loss is finite, but the gradient is 0. Where p is clipped, the loss no longer depends on p. So the model learns nothing from
-# the worst mistake of all. In `more/04_losses` an option, `from_logits`, mends this flaw.
+# So p is **clipped**: it stays between 1e-7 and 1 - 1e-7. The loss is finite, but the gradient is 0. Where p is clipped, the loss
+# no longer depends on p. So the model learns nothing from the worst mistake of all. In `more/04_losses` an option, `from_logits`,
+# mends this flaw. (Keras mends it by itself: from a model that ends in a sigmoid, its loss takes the logit.)
 #
 # **A good place to stop.** You have layers, and two losses that say how wrong their predictions are.
 #
@@ -679,6 +700,7 @@ print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel()
 # What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
 class _Rated(Reconstructible, Module):
     excluded = True  # a model that keeps an optimizer does not list the optimizer's variables
+    rate = trained_variables = Unset()  # `__init__` sets them
 
     def __init__(self, learning_rate=0.01):
         self.rate = None
@@ -700,10 +722,7 @@ class _Rated(Reconstructible, Module):
 
     def _owned(self, grads_and_vars):
         """Return the gradients and the variables of these pairs. The first call builds the optimizer for them."""
-        pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
-        if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
-            raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
-        gradients, variables = zip(*pairs, strict=True)
+        gradients, variables = check_pairs(grads_and_vars, Variable, as_tensor)
         with MAKING:
             if self.trained_variables is None:
                 self.build(variables)
@@ -821,14 +840,9 @@ OPTIMIZERS = {"sgd": SGD, "adam": Adam}
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "04-adam",
     "Two weights have the gradients 1e-6 and 1e6. How far does Adam's first step move them, at rate 0.001?",
     choices=["1e-9 and 1,000", "both by nearly 0.001", "0.001 and 1,000"],
-    answer="both by nearly 0.001",
-    because="""
-    After one step `m / (1 - β₁)` is the gradient and `√(v / (1 - β₂))` is its absolute value. So the step is
-    rate · gradient / (|gradient| + ε), and the size of the gradient cancels. Only beside 1e-6 does ε = 1e-7 matter:
-    1e-6 / (1e-6 + 1e-7) is 0.909.
-    """,
 )
 
 # %%
@@ -839,6 +853,9 @@ for gradient in (1e-6, 1e6):
         optimizer.apply_gradients([(constant(np.array(gradient)), w)])
         ends.append(float(w))
     print(f"gradient {gradient:g}: SGD moves the weight by {ends[0]:g}, Adam by {ends[1]:.3g}")
+
+# %%
+checks.answer_to("04-adam")
 
 # %% [markdown]
 # For SGD the rate is a factor. For Adam it is a distance: about how far a weight moves in one step. So the two need different
@@ -852,13 +869,9 @@ for gradient in (1e-6, 1e6):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "04-race",
     "A line over the raw millimetres, all rows in each step, plain SGD at rate 0.01. What does the loss do?",
     choices=["it falls at once", "it falls, but slowly", "it grows without end"],
-    answer="it grows without end",
-    because="""
-    A bill is about 17 mm deep, so a small change of the slope moves every prediction far. The first step overshoots the
-    lowest point and ends further from it than it began. The next step is longer still.
-    """,
 )
 
 
@@ -887,9 +900,13 @@ def run(optimizer, x, y, updates=1000):
 
 
 # %%
-millimetres, kilograms = depth[:, None], mass[:, None] / 1000
+millimetres = depth[:, None]
+kilograms = mass[:, None] / 1000
 losses, *_ = run(SGD(0.01), millimetres, kilograms, 200)
 print(*(f"{loss:.3g}" for loss in losses[:5]), "…", f"{losses[-1]:.3g}")
+
+# %%
+checks.answer_to("04-race")
 
 # %% [markdown]
 # Each step makes the loss about 25 times as large. As a function of one weight, the mean squared error is a parabola. Its slope
@@ -1011,7 +1028,7 @@ import itertools
 import reprlib
 
 from levels.low_level import gather
-from levels.support.checks import row_numbers
+from levels.support.inputs import row_numbers
 
 
 class _Rows(Reconstructible):
@@ -1168,8 +1185,8 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # %% [markdown]
 # ### Model and training
 #
-# The model is a list of layers. We still write the step ourselves, but it no longer names a weight. First the layers get the
-# starting weights that all five levels share. Four comments are the same on every level: forward, loss, backward and update. The
+# The model is a list of layers. We still write the step ourselves, but it no longer names a weight. Tracing a row lets the layers
+# make their variables. Then they get the starting weights that all five levels share. Four comments are the same on every level: forward, loss, backward and update. The
 # result is level 1's `Fit`, with losses, weights and `predict`.
 
 # %%
@@ -1177,9 +1194,15 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 """The two tasks with layers, a loss, an optimizer and a dataset."""
 
 from levels.hardware.tasks import Fit
-from levels.support.checks import check_inputs, check_task
+from levels.low_level import trace
+from levels.support.inputs import check_inputs, check_task
+
+# %% [markdown]
+# Both tasks train in the same way:
 
 
+# %%
+#| export tasks
 def _train(layers, loss_of, sgd, data, weights):
     """Train a chain of layers from these starting weights, with one step for each batch of the data."""
 
@@ -1189,7 +1212,7 @@ def _train(layers, loss_of, sgd, data, weights):
         return rows
 
     (x, y), batches = data.rows()
-    model(x.numpy()[:1])  # makes the variables
+    trace(model, [x.device.spec((1, *x.shape[1:]), x.dtype)])  # makes the variables
     for layer, *start in zip(layers, weights[::2], weights[1::2]):
         layer.set_weights(start)
     variables = [variable for layer in layers for variable in layer.trainable_variables]
@@ -1293,11 +1316,9 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "04-compiled",
     "How long does a compiled step of level 4 take, compared with one of level 3, which has only ops?",
     choices=["about as long", "about twice as long", "about ten times as long"],
-    answer="about as long",
-    because="The layers are called once, while the step is traced. The compiled program holds only the ops that they called: "
-    "those of level 3, and one more, because the optimizer counts its steps.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -1312,6 +1333,9 @@ for level, train in {"3": low_level.tasks.linear_regression, "4": linear_regress
         op_by_op = compare.microseconds(train, task)
     compiled = compare.microseconds(train, long, steps=200_000, repeats=3)
     print(f"{level}       {op_by_op:11.3g} {compiled:10.3g}")
+
+# %%
+checks.answer_to("04-compiled")
 
 # %% [markdown]
 # An eager step takes longer on level 4, because it makes these calls each time. A compiled step makes none of them.
@@ -1414,8 +1438,8 @@ exercises.check("04-5", standardised)
 # Next comes [5 · High-level API](05_high_level.ipynb). There the model takes over the last thing that you still write yourself, the
 # training loop.
 #
-# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its third stage is
-# on this level.
+# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its stage 4 is on
+# this level.
 #
 # Each of these notebooks takes one idea further, in at most 55 minutes:
 #

@@ -3,8 +3,8 @@
 #
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
-# This is the level of `tf.keras.Model`. The libraries torchkeras and Lightning add this level to PyTorch. It takes 100 minutes
-# without the optional sections.
+# This is the level of `tf.keras.Model`. The libraries torchkeras and Lightning add this level to PyTorch. It takes less than
+# two hours without the optional sections.
 
 # %%
 from course import build, compare, figures, tasks
@@ -95,18 +95,18 @@ for level in levels:
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-reversed",
     "We reverse the ten rows of each batch, and train again. How many of the 8,000 losses keep all their bits?",
     choices=["all of them", "about a third", "none of them"],
-    answer="about a third",
-    because="Each addition rounds its result, so another order often gives other last bits, but not always. The differences "
-    "stay tiny, because all batches pull the weights towards the same line. Between the five levels there are none: they do "
-    "the same operations in the same order, and the standard IEEE 754 defines how each one is rounded.",
 )
 
 # %%
 turned = mid_level.tasks.linear_regression(*given[:3], task.batches[:, ::-1], given[4])
 print(f"equal losses: {(turned.losses == fit.losses).sum():,} of {len(fit.losses):,}")
 print(f"largest relative difference: {abs(turned.losses / fit.losses - 1).max():.0e}")
+
+# %%
+checks.answer_to("05-reversed")
 
 # %% [markdown]
 # So the task is not too simple, and the `fit` of our class is already exact. What does it lack?
@@ -120,7 +120,7 @@ print(f"largest relative difference: {abs(turned.losses / fit.losses - 1).max():
 # We write a small piece of code for each of these. Then we put the pieces into one loop, and the loop into a model. You write the
 # part for the epochs, in three blanks.
 #
-# ## The loop, taken apart (32 min)
+# ## The loop, taken apart (33 min)
 #
 # ### Speed: a pass is one call
 #
@@ -190,9 +190,13 @@ class History:
         names = dict.fromkeys(name for logs in self.epochs for name in logs)
         return {name: [logs[name] for logs in self.epochs if name in logs] for name in names}
 
+    @property
+    def last(self):
+        """The last number of each name as text: "loss 7.62, …"."""
+        return ", ".join(f"{name} {values[-1]:.4g}" for name, values in self.history.items())
+
     def __repr__(self):
-        last = ", ".join(f"{name} {values[-1]:.4g}" for name, values in self.history.items())
-        return f"History of {len(self.losses):,} steps: {last}"
+        return f"History of {len(self.losses):,} steps: {self.last}"
 
 
 # %%
@@ -211,10 +215,8 @@ print(kept.history, kept.losses)
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-epoch",
     "An epoch has two steps: 30 rows with a mean loss of 1, then 10 rows with a mean loss of 4. What is the mean over all rows?",
-    1.75,
-    because="The losses of the 30 rows add up to 30, and those of the other 10 rows to 40. That is 70 for 40 rows. The mean of 1 "
-    "and 4 would be 2.5, but in it each row of the short batch counts three times as much as a row of the long one.",
 )
 
 # %% [markdown]
@@ -243,6 +245,9 @@ def epoch_loss(losses, rows):
 
 # %%
 print(epoch_loss(np.array([1.0, 4.0]), [30, 10]))
+
+# %%
+checks.answer_to("05-epoch")
 
 # %% [markdown]
 # ### One epoch after the other
@@ -402,7 +407,8 @@ print(f"loss {chosen.one_pass(function(step), forty)['loss']:.6g}")
 #
 # `run_training` puts the pieces together, and gives your `run_epochs` its three functions. `tell` calls a method of each callback.
 # `one_pass` goes through the data, and adds the epoch's numbers to the history. The third is your `ended`, with the model filled
-# in. Even after an error the history holds what was done until then, and `on_train_end` is called.
+# in. Even after an error the history holds what was done until then, and `on_train_end` is called. With callbacks the step is
+# traced anew in each epoch, because a callback may have changed a number that a layer reads.
 
 
 # %%
@@ -411,16 +417,18 @@ def run_training(model, data, epochs, callbacks=(), verbose=0):
     """Train on a Dataset of batches. Return a History (in `model.history` after errors). verbose=1 prints epochs."""
     history = model.history = History()
     model.stop_training = False
-    step = function(model.train_step)  # traced once
+    step = function(model.train_step)
 
     def tell(event, *args):
         for callback in callbacks:
             callback.model = model
             getattr(callback, event)(*args)
         if verbose and event == "on_epoch_end":
-            print(history)
+            print(f"Epoch {args[0] + 1}/{epochs}: {history.last}")
 
     def one_pass():
+        if callbacks:
+            step.renew()  # they may have changed what a layer reads
         history.epochs.append(model.training.one_pass(step, data, history))
         return history.epochs[-1]  # the dict itself: callbacks may add to it
 
@@ -474,7 +482,7 @@ import copy
 from levels.hardware import PLACE
 from levels.low_level import Variable, constant, trace
 from levels.mid_level import Layer, Loss
-from levels.support.checks import check_finite
+from levels.support.inputs import check_finite
 
 
 def dtype_for(model, x):
@@ -489,7 +497,7 @@ def prepared(model, x, y):
     x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # raises for unequal lengths
     check_finite("x", x.numpy())
     check_finite("y", y.numpy())
-    given = model(x.numpy()[:32])
+    given = constant(model.predict(x.numpy()[:32]))  # a program: no kernel is compiled for it
     if (*y.shape, 1) == (*y.shape[:1], *given.shape[1:]):
         y = constant(y.numpy()[:, None])
     if isinstance(loss, Loss):  # check all targets, and the model's output for the first rows
@@ -518,7 +526,8 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
 
 
 # %%
-dense.training = chosen  # `prepared` looks up the model's loss there
+dense.training = chosen  # `prepared` looks up the model's loss there,
+dense.predict = lambda x: dense(x).numpy()  # and compares the answers with the first outputs
 for rows in prepared(dense, [[1, 2], [3, 4]], [True, False]):
     print(rows)
 
@@ -560,7 +569,7 @@ class _BaseModel(Layer):
 
 
 # %% [markdown]
-# ## A model (19 min)
+# ## A model (20 min)
 #
 # We put our student together by hand, and its step works only for the layer `dense`. A **model** brings its own `training` and
 # `train_step`. It is itself a layer, so it owns variables and can be called. We write it in two steps: first a layer that can be
@@ -577,12 +586,14 @@ class _BaseModel(Layer):
 class Trainable(_BaseModel):
     """A layer that can be trained: `compile` chooses how, and `train_step` does one step."""
 
+    chosen = history = None  # what `compile` chose; the record of the last training
+    stop_training = False
+
     def __init__(self, name=None):
         super().__init__(name)
         self.built = True  # its variables are those of the layers inside
-        self.chosen = self.history = None
 
-    def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
+    def compile(self, optimizer="sgd", loss="mse", metrics=()):
         """Choose how to train: an optimizer and a loss, each a name or an object; metrics are () or None."""
         self.chosen = Training(optimizer, loss, metrics)
 
@@ -632,11 +643,13 @@ print(f"last loss {line.history.losses[-1]:.4g} ({float(line.history.losses[-1])
 #
 # `fit` takes these arguments of Keras' `fit`: `x` and `y` (arrays, or a Dataset of batches as `x`), `batch_size`, `epochs`,
 # `verbose` (0 or 1), `callbacks` and `shuffle`. The course's second package, `levels_more`, takes the others too, such
-# as `validation_data` and weights for rows. It also has metrics, and callbacks for each batch.
+# as `validation_data` and weights for rows. It also has metrics, and callbacks for each batch. When one of your layers fails,
+# `@short` leaves our own functions out of the error message.
 
 # %%
 #| export models most Model.evaluate
 from levels.support.checks import check_bool, check_int
+from levels.support.tracebacks import short
 
 
 class Model(Trainable):
@@ -648,6 +661,7 @@ class Model(Trainable):
         step = function(lambda x, y: self.training.loss(self, y, self(x)))
         return self.training.one_pass(step, batches_of(self, x, y, batch_size))["loss"]
 
+    @short
     def predict(self, x):
         """Return the model's output for all rows of x, as a NumPy array."""
         return function(lambda rows: self(rows))(constant(x, dtype_for(self, x))).numpy()
@@ -658,6 +672,7 @@ class Model(Trainable):
             raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
         trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
 
+    @short
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays or a Dataset of batches. Return a History. Raises NotImplementedError for batch callbacks."""
         batch_events = "on_train_batch_begin", "on_train_batch_end"
@@ -670,8 +685,8 @@ class Model(Trainable):
 
 # %% [markdown]
 # PyTorch itself has no `fit`, but there are libraries that **wrap** a module.
-# [torchkeras](https://github.com/lyhue1991/torchkeras) puts a module, a loss and an optimizer into a `KerasModel` with `fit`,
-# `evaluate` and `predict`. Lightning asks for a class with a `training_step`. We do the same with layers.
+# [torchkeras](https://github.com/lyhue1991/torchkeras) puts a module, a loss and an optimizer into a `KerasModel` with `fit`
+# and `evaluate`. Lightning asks for a class with a `training_step`. We do the same with layers.
 #
 # The simplest model is `Sequential`, as at the beginning. It now keeps its layers in a list, and inherits everything else.
 
@@ -740,12 +755,9 @@ print("at (1, 1):", model.predict([[1, 1]]).round(2))
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-young",
     "A model starts with zeros, and is trained for one epoch. Then it is evaluated on the same rows. Which loss is larger?",
-    "the one that fit reports",
     choices=["the one that fit reports", "the one that evaluate gives", "neither: same rows, same loss"],
-    because="""`fit` reports the mean of the losses of all steps, and each of these was taken before its update. The first ones
-    come from weights that had learned nothing yet. `evaluate` uses the weights as they are now. In the first epoch this makes
-    a large difference, in the last one a small one.""",
 )
 
 # %%
@@ -753,6 +765,9 @@ young = Sequential([Dense(1, kernel_initializer="zeros")])
 young.compile(SGD(0.0005), "mse")
 reported = young.fit(task.x, task.y, batch_size=10, verbose=0).history["loss"][-1]
 print(f"fit reports {reported:.4g}, evaluate gives {young.evaluate(task.x, task.y):.4g}")
+
+# %%
+checks.answer_to("05-young")
 
 # %% [markdown]
 # **A good place to stop.** You have a model with `compile`, `fit`, `evaluate` and `predict`.
@@ -806,11 +821,8 @@ class Patience(Callback):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-patience",
     "The losses of eight epochs are 5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8. With a patience of 2, how many epochs are run?",
-    7,
-    because="""3.5 is one epoch without an improvement. But 2.9 is a new best, so the count starts again. 3.2 and 3.1 are two
-    epochs without an improvement, so the seventh epoch is the last. Nobody could know that 2.8 would come next. With more
-    patience the callback would have found it, at the price of more epochs.""",
 )
 
 # %%
@@ -823,9 +835,13 @@ for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
     if waiting.model.stop_training:
         break
 
+# %%
+checks.answer_to("05-patience")
+
 # %% [markdown]
 # Now we take a net that can learn its rows by heart: it has 193 weights, and learns the sex of only 60 penguins. First we train it
-# for 100 epochs. Then we start again from the same weights, with a patience of ten.
+# for 100 epochs. Then we start again from the same weights, with a patience of ten. (A note will say that the ops of this net run
+# one by one: it has more numbers for each row than a row program of level 3 takes.)
 
 # %%
 from levels.mid_level import Adam
@@ -876,7 +892,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 """The two tasks as models, trained with `compile` and `fit`."""
 
 from levels.hardware.tasks import Fit
-from levels.support.checks import check_inputs, check_task
+from levels.support.inputs import check_inputs, check_task
 
 
 def _train(model, x, y, weights, batches):
@@ -935,11 +951,9 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-net-time",
     "The net takes 24,000 steps of 100 rows each. Plain Python needs about a minute for them. How long does `model.fit` take?",
-    "less than ten seconds",
     choices=["less than ten seconds", "about as long as plain Python", "longer: five levels stand on each other"],
-    because="""`fit` hands all steps of a pass to level 3 in one call. Level 3 has turned the step into one program of machine
-    instructions, like that of level 1. Between the steps no Python runs.""",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -947,6 +961,9 @@ rings = tasks.rings()
 began = time.perf_counter()
 dnn_classifier(*rings[:2], *rings[4:7])
 print(f"{time.perf_counter() - began:.1f} s for {len(rings.batches):,} steps")
+
+# %%
+checks.answer_to("05-net-time")
 
 # %%
 trainers = [*(level.tasks.dnn_classifier for level in levels), dnn_classifier]
@@ -963,17 +980,14 @@ figures.classifier(rings, fits["high_level"], scored=True)
 
 # %% [markdown]
 # The blue region has corners, because a net of relus draws straight lines and joins them. The net has only 61 weights. Would
-# more weights help?
+# more weights help? (Again notes will say that the ops run one by one.)
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-larger",
     "We train a net with 1,185 weights, nearly twenty times as many. Which share of the test points does it get right?",
-    "93% to 95%",
     choices=["93% to 95%", "about 97%", "more than 99%"],
-    because="""The circles have the radii 5 and 8, and the noise moves points by up to two. So there are points of both
-    rings between 6 and 7, and nothing in their coordinates tells which ring they belong to. On new points no net, however
-    large, can be expected to do better than a well-chosen circle.""",
 )
 
 # %%
@@ -983,6 +997,9 @@ large.compile(Adam(0.01), "binary_crossentropy")
 large.fit(rings.x, rings.y, batch_size=100, epochs=30, verbose=0)
 right = ((large.predict(rings.x_test) > 0.5) == rings.y_test).mean()
 print(f"{sum(w.size for w in large.get_weights()):,} weights: {right:.1%} of the test points are right")
+
+# %%
+checks.answer_to("05-larger")
 
 # %% [markdown]
 # **A good place to stop.** All five levels train both tasks, and give the same numbers.
@@ -1006,10 +1023,11 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # ## The five side by side (8 min)
 #
-# The table below shows the whole course on one screen: levels 3 to 5 in the upper half, 1 and 2 in the lower half.
+# The table below shows one training step, written on each of the five levels: 1 and 2 in its upper half, 3 to 5 in its lower
+# half. Its rows are the parts of a step.
 #
 # We train each task in eight versions. One is plain Python, `course/reference.py`, which defines the arithmetic of all levels.
-# Level 1 has two versions: float64, one number at a time, and float32 with lanes (SIMD). Level 3 also has two: op by op (eager),
+# Level 1 has two versions, in float64 and in float32. Level 3 also has two: op by op (eager),
 # and compiled. Three versions of the net do only the last hundred steps: plain Python, level 2 and 3 eager. They start from the
 # weights that level 1 has by then.
 
@@ -1022,12 +1040,9 @@ regressions = [*(level.tasks.linear_regression for level in levels), linear_regr
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-eight",
     "How many different last losses will the eight versions of the line have?",
-    2,
     slider=(1, 8, 1),
-    because="""Seven versions compute in float64, with the same operations in the same order, from plain Python to `fit`. So they
-    end with the same bits. The version with lanes computes in float32, which keeps about seven digits. It also adds up its
-    rows in another order, lane by lane. So its loss is a little different.""",
 )
 
 # %%
@@ -1035,28 +1050,28 @@ line = compare.measure(task, reference.linear_regression, *regressions)
 net = compare.measure(rings, reference.dnn_classifier, *trainers, last=100, repeats=1)
 compare.side_by_side(line, net)
 
+# %%
+checks.answer_to("05-eight")
+
 # %% [markdown]
 # Read the row *update* as an example: each level does the same in its own terms. On level 5 one line, the call of `fit`, does the
 # work of four rows. **A click on the names of two levels shows these two side by side**, and says what a step of each consists of.
 #
-# **Lines** counts the lines of the task function and of everything that
-# it calls in its module. A **launch** is one call into the level below. In plain Python it does one operation on two numbers. On
-# level 2 it runs one kernel. Compiled, it runs the whole training, or on level 5 a large piece of it.
+# **Lines** counts the lines of code in these five rows. A click on a level's name also says how many lines they call. A **launch**
+# is one call into the level below. In plain Python it does one operation on two numbers. On level 2 it runs one kernel. Compiled,
+# it runs the whole training, or on level 5 a large piece of it.
 
 # %% [markdown]
-# ## What this level cost (7 min)
+# ## What this level cost (8 min)
 #
 # The losses are equal, but the times are not.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-python-or-ops",
     "A batch of the line is ten rows of two numbers. Which takes longer for a step?",
     choices=["plain Python, number by number", "tensors, op by op (3 eager)", "they take about the same"],
-    answer="tensors, op by op (3 eager)",
-    because="Plain Python does 160 operations on single numbers. The tensors need only 17 launches, but each launch costs far more "
-    "than an operation of Python. An op pays off when it works on many numbers at once. For the net, with a hundred rows, plain "
-    "Python takes about ten times as long.",
 )
 
 # %% [markdown]
@@ -1066,6 +1081,9 @@ checks.predict(
 # %% tags=["nbval-ignore-output"]
 tour.five_levels(line)
 
+# %%
+checks.answer_to("05-python-or-ops")
+
 # %% [markdown]
 # From level 1 upwards the time first rises, then falls. On level 2 and in 3 eager the calls from Python take nearly all of the
 # time. From 3 compiled on, one program runs all steps. It takes longer than level 1 because one step is traced first, in a few
@@ -1074,7 +1092,8 @@ tour.five_levels(line)
 # ### From fit to the multiply
 #
 # What happens between `fit` and the multiplication that changes a weight? We follow one step down, with the numbers of one row
-# and one weight. **Choose a stage** with the mouse or the arrow keys. The links lead to the cells that wrote the code.
+# and one weight. Each stage is named by its level: 5a and 5b are on level 5. **Choose a stage** with the mouse or the arrow keys.
+# The links lead to the cells that wrote the code.
 
 # %% tags=["nbval-ignore-output"]
 from course.inspection import walk
@@ -1110,7 +1129,7 @@ real_ones.table(5)
 # |---|---|---|---|
 # | a model of your own | subclass `tf.keras.Model`, write `call` | subclass `torch.nn.Module`, write `forward` | subclass `Model`, write `call` |
 # | one step | `train_step(data)` | `training_step(batch, batch_idx)` in Lightning | `train_step(x, y)` |
-# | evaluate and predict | `model.evaluate`, `model.predict` | a loop, `model(x)`, under `torch.no_grad()`; torchkeras has both | `model.evaluate`, `model.predict` |
+# | evaluate and predict | `model.evaluate`, `model.predict` | a loop, `model(x)`, under `torch.no_grad()`; torchkeras has `evaluate` | `model.evaluate`, `model.predict` |
 # | callbacks | `callbacks=[tf.keras.callbacks.Callback()]` | Lightning's `callbacks=[Callback()]` | `callbacks=[Callback()]` |
 #
 # What do you do differently at work after this level? You read `fit` as three loops: over epochs, over batches, over layers. When

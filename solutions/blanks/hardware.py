@@ -2,7 +2,7 @@
 
 
 def line_slopes(error, row, g):
-    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, a number for b."""
+    """What a row adds to the slopes of (Σ error·error)·g: of the weights, of b."""
     de = g * error + g * error
     return [value * de for value in row], de
 
@@ -13,7 +13,7 @@ def subtract(x, y):
 
 
 def flat(row, width, column):
-    """The place of x[row, column] in memory, where rows of `width` numbers lie one behind the other."""
+    """The place of x[row, column] in memory, in rows of `width` numbers."""
     return row * width + column
 
 
@@ -23,5 +23,5 @@ def descend(w, slope, learning_rate):
 
 
 def through_relu(d, h, w):
-    """The slopes at a layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
+    """A number per unit, its slope: 0 where relu cut, else the next layer's sum."""
     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]

@@ -8,7 +8,7 @@ def planned(op, reads, attrs):
 
 
 def relu_grad(dy, y):
-    """The slope at relu's input, for two numbers: `dy`, the slope at relu's output `y`, or 0.0 where y is 0."""
+    """For two numbers: `dy`, the slope at relu's output y, or 0.0 where y is 0."""
     return select(y <= 0.0, 0.0, dy)
 
 

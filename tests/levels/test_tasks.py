@@ -85,7 +85,7 @@ def data(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("file, make", [("linear.csv", tasks.linear), ("penguins.csv", tasks.penguins_mass)])
-@pytest.mark.parametrize("damage", ["missing", "cut", "shorter", "header", "word", "nan"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "shorter", "header", "word", "nan", "quote", "long", "encoding"])
 def test_missing_or_damaged_data_is_one_clear_error(data, file, make, damage):
     path = data / file
     text = path.read_text()
@@ -97,8 +97,11 @@ def test_missing_or_damaged_data_is_one_clear_error(data, file, make, damage):
         header=text.replace("x1" if file == "linear.csv" else "sex", "?", 1),
         word=text.replace(number, "oops", 1),
         nan=text.replace(number, "nan", 1),
+        quote=text.replace(number, f'"{number}', 1),
+        long=text.replace(number, "1" * 200_000, 1),
+        encoding=text.replace(number, "\xfc", 1),
     )
-    path.unlink() if damage == "missing" else path.write_text(damaged[damage])
+    path.unlink() if damage == "missing" else path.write_text(damaged[damage], encoding="latin-1")
     with pytest.raises((FileNotFoundError, ValueError), match=f"data/{file}.*git checkout -- data/{file}"):
         make()
 

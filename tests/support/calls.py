@@ -167,11 +167,10 @@ call("put", CPU.put, array=array(2, 3, takes=f"{FLOATS} True complex int64 int16
 call("free", CPU.free, buffer=BUFFER)
 call("copy", H.copy, buffer=BUFFER, device=made(lambda: CPU))
 call("roofline", CPU.roofline, flops=SPEED, nbytes=SPEED)
-call("cost", CPU.cost, launches=SPEED, flops=SPEED, nbytes=SPEED)
-call("measure", CPU.measure, what=right("peak"))
 call("pool", H.pool, cpus=right(1, "zero"))
 call("pool of gpus", H.pool, gpus=right(1, "zero"))
-call("Assembler", H.Assembler, name=right("p", ALL), dtype=DTYPE, lanes=right(4, "None True"))
+call("Assembler", H.Assembler, name=right("p", ALL), dtype=DTYPE)
+call("Lanes", H.Lanes, name=right("p", ALL), dtype=DTYPE, lanes=right(4, "None True"))
 call("array of a program", lambda name: H.Assembler("p", "f4").array(name, "n"), name=right("x", "text"))
 call("size of an array", lambda size: H.Assembler("p", "f4").array("x", size), size=right("n", "text True"))
 call("rows_of", lambda size: H.Assembler("p", "f4").array("i", "m", rows_of=size), size=right("n", "None text True"))
@@ -195,7 +194,7 @@ def program():
 
 
 call("loop", writing(lambda a, x, value: a.loop(value).__enter__()), value=right("n", "text True"))
-call("lanes of a loop", writing(lambda a, x, value: a.loop("n", value).__enter__()), value=right(1))
+call("lanes of a loop", lambda value: H.Lanes("p", "f4", 4).loop("n", value).__enter__(), value=right(1, "None"))
 call("load", writing(lambda a, x, value: a.load(x, value)), value=right(0, "zero True"))
 call("load from", writing(lambda a, x, value: a.load(x if value is X else value, 0)), value=right(X))
 call("store", writing(lambda a, x, value: a.store(value, x, 0)), value=REAL)

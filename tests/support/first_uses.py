@@ -311,7 +311,7 @@ def of_torchkeras():
         )
         batches = torch.utils.data.DataLoader(rows, batch_size=4)
         model = torchkeras.KerasModel(net, loss_fn=nn.BCELoss(), optimizer=torch.optim.Adam(net.parameters(), lr=0.1))
-        history = model.fit(batches, epochs=2, monitor="train_loss", mode="min", quiet=True)
+        history = model.fit(batches, epochs=2, monitor="train_loss", mode="min")
         return [*history["train_loss"]]
 
     yield "fit", fitted

@@ -8,7 +8,7 @@ import levels_more.low_level as low
 from course.bench.formulas import BETAS, EPSILON, corrected, loss, net, update
 from course.bench.peers.numpy import one_op
 from course.bench.work import Trainer
-from levels_more.hardware import pool
+from levels_more.hardware import Assembler, Lanes, pool
 from levels_more.hardware import tasks as hardware
 from levels_more.high_level import Sequential
 from levels_more.kernels import launch
@@ -39,12 +39,12 @@ def level_1(work):
     check_net(work)
     cpu, dtype = pool()["cpu:0"], work.x.dtype
     weights = [cpu.put(w) for w in work.weights]
-    written, names = hardware.net_program, ("w1", "b1", "w2", "b2", "w3", "b3")
-    if work.loss == "mse":
-        written, names = hardware.line_program, ("w", "b")
-    program = written(dtype, tuple(w.shape for w in weights))
+    a = Lanes("train", dtype) if dtype == np.float32 else Assembler("train", dtype)
+    row = hardware.line_row if work.loss == "mse" else hardware.net_row
+    hardware.write_steps(a, row, [w.shape for w in weights])
+    program = a.assemble()
     given = {"x": cpu.put(work.x), "y": cpu.put(work.y), "rate": work.rate}
-    given |= dict(zip(names, weights, strict=True))
+    given |= {f"w{k}": w for k, w in enumerate(weights)}
 
     def epoch(order):
         batches = cpu.put(work.batches(order))

@@ -5,13 +5,15 @@ reads each register of the program, so no number of the walk is written by hand.
 kernel: the stages are the options of a radio group. Without CSS they appear one below the other, as tables.
 """
 
+import textwrap
+
 import numpy as np
 
 from course.inspection.source_index import place_of, places
 from course.inspection.walk import probe
 from course.inspection.walk.heard import Op, core_alone, followed, listened
 from course.inspection.walk.page import Walks
-from course.inspection.walk.parts import Code, link, short
+from course.inspection.walk.parts import Code, link, path, short
 from course.inspection.walk.stages import STAGES
 
 
@@ -55,18 +57,22 @@ class Walk:
         return float(held.numpy()[place])
 
     def source(self, call, *marks, title=""):
-        """The code of a call. Lines that contain one of the texts in `marks` are marked."""
+        """The code of a call: the lines that contain one of the texts in `marks`, and those that lead to them."""
         return self.lines_of(place_of(getattr(call, "code", call), self.index), *marks, title=title)
 
     def lines_of(self, place, *marks, title=""):
-        lines = place.source.split("\n")
+        """The code of a place: the marked lines and those that lead to them, or all lines if none is marked."""
+        lines = textwrap.dedent(place.source).split("\n")
+        while marks and lines[0].startswith("@"):  # the way to a line begins at `def`
+            del lines[0]
         marked = {k for k, line in enumerate(lines) if any(mark in line for mark in marks)}
+        if marked:
+            lines, marked = path(lines, marked)
         return Code(title, lines, marked, link(place))
 
     def __repr__(self):
         lines = [f"{self.task.title}: the loss of the first batch is {short(self.loss)}, the same bits on each stage"]
-        for k, stage in enumerate(self.stages, 1):
-            lines.append(f"{k}  {stage.name}")
+        lines += [stage.head for stage in self.stages]
         return "\n".join(lines)
 
 

@@ -5,11 +5,15 @@ import re
 from pathlib import Path
 
 from course.figures import HUES, LEVELS
+from course.inspection import code_lines
+from course.inspection.code_lines import left
 from course.inspection.walk.parts import BACK, FORWARD, MEANS, short
 from course.inspection.walk.stages import ASIDE, DOWN, UP
 
 KEYS = 'data-lm-suppress-shortcuts="true"'  # keeps JupyterLab's shortcuts from taking the keys of this element
 STYLE = Path(__file__).with_name("walk.css")
+# What walk.css hides: it is for readers whose page has no styles.
+BARE = "All stages stand below each other here. In JupyterLab (run this cell) and on the site, a click chooses a stage."
 
 
 class Walks:
@@ -23,7 +27,8 @@ class Walks:
 
     def _repr_html_(self):
         parts = [part(walk, f"walk-{k}" if k else "walk", k == 0) for k, walk in enumerate(self.walks)]
-        return f'<style>{STYLE.read_text(encoding="utf-8")}</style>\n<div class="walk">{"".join(parts)}</div>'
+        style = "\n".join(path.read_text(encoding="utf-8") for path in (code_lines.STYLE, STYLE))
+        return f'<style>{style}</style>\n<div class="walk"><p class="bare">{BARE}</p>{"".join(parts)}</div>'
 
 
 def part(walk, key, opened):
@@ -37,57 +42,59 @@ def part(walk, key, opened):
     return f'<details class="task" name="walk"{" open" * opened}>{head}{ladder}</details>'
 
 
+def label(kind, to, words, inside="", look=""):
+    """A label of the radio button with the id `to`. Only walk.css shows its words: without it a click does nothing."""
+    return f'<label class="{kind}" for="{to}" data-words="{html.escape(words)}" style="{look}">{inside}</label>\n'
+
+
 def rung(walk, key, k):
     """Stage k: its radio button with a label, and the content that is shown while it is selected."""
     stage = walk.stages[k]
-    n = k + 1
+    ids = [f"{key}-{each.mark}" for each in walk.stages]
+    names = [each.name for each in walk.stages]
     checked = " checked" * (k == 0)
-    choice = f'<input type="radio" name="{key}" id="{key}-{n}" aria-label="{n} {stage.name}" {KEYS}{checked}>'
-    look = f'style="--hue:{HUES[stage.level - 1]}"'
-    aside = " aside" * (k == ASIDE)
-    label = f'<label class="rung{aside}" for="{key}-{n}" {look}>{choice} {n} · {stage.name}</label>\n'
-    ways = [("up", "up to", UP.get(k)), ("down", "over to" if k == ASIDE else "down to", DOWN.get(k))]
-    ways = [
-        f'<label class="{sort}" for="{key}-{to + 1}">{words} {walk.stages[to].name}</label>\n'
-        for sort, words, to in ways
-        if to is not None
-    ]
+    called = f"{stage.mark} {stage.name}"
+    choice = f'<input type="radio" name="{key}" id="{ids[k]}" aria-label="{called}" hidden {KEYS}{checked}>'
+    hue = HUES[stage.level - 1]
+    look = f"--hue:{hue}"
+    ways = []
+    if k in UP:
+        ways.append(label("up", ids[UP[k]], f"up to {names[UP[k]]}"))
+    if k in DOWN:
+        ways.append(label("down", ids[DOWN[k]], f"{'over' if k == ASIDE else 'down'} to {names[DOWN[k]]}"))
     if k == ASIDE - 1:
-        ways.append(f'<label class="side" for="{key}-{n + 1}">or op by op, stage {n + 1}</label>\n')
+        ways.append(label("side", ids[ASIDE], f"or op by op, stage {walk.stages[ASIDE].mark}"))
     where = f"level {stage.level}, {LEVELS[stage.level - 1].replace('_', ' ')}" + f" · {stage.way}" * bool(stage.way)
-    title = f"<b>{n} · {stage.name}</b> <small>{where}</small>"
+    title = f"<b>{stage.head}</b> <small>{where}</small>"
     codes = "".join(map(code, stage.codes))
     tables = table("forward", FORWARD, stage) + table("back and update", BACK, stage)
     head = f'<div class="head"><p>{title}</p><p class="ways">{"".join(ways)}</p></div>'
     body = f'<p>{spelled(stage.told)}</p><div class="both"><div>{codes}</div><div>{tables}</div></div>'
-    return f'{label}<div class="stage" {look}>{head}{body}</div>'
+    chooser = label("rung aside" if k == ASIDE else "rung", ids[k], stage.head, choice, look)
+    return f'{chooser}<div class="stage" style="{look};border-top:4px solid {hue}">{head}{body}</div>'
 
 
 def spelled(text):
     """Convert text with `code` and **bold** to HTML."""
-    parts = html.escape(text).split("`")
-    text = "".join(f"<code>{each}</code>" if k % 2 else each for k, each in enumerate(parts))
+    parts = text.split("`")
+    text = "".join(code_lines.inline(each) if k % 2 else html.escape(each) for k, each in enumerate(parts))
     return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
 
 
 def code(shown):
-    lines = []
-    for k, text in enumerate(shown.lines):
-        indent = len(text) - len(text.lstrip())
-        inner = f"<b>{html.escape(text)}</b>" if k in shown.marked else html.escape(text)
-        lines.append(f'<code style="--indent:{indent}ch">{inner}\n</code>')
     head = ": ".join(filter(None, [html.escape(shown.title), shown.link]))
-    return f"<p class='from'>{head}</p><pre>{''.join(lines)}</pre>"
+    return f"<p class='from'>{head}</p>{code_lines.pre(shown.lines, code_lines.MOST, shown.marked)}"
 
 
 def table(way, quantities, stage):
     """The numbers of a stage that belong to these quantities (FORWARD or BACK), as a table; "" if there are none."""
-    rows = [
-        f"<tr><th scope='row'>{MEANS.get(number.quantity, number.quantity)}</th>"
-        f"<td>{spelled(number.here if number.words else f'`{number.here}`')}</td><td>{short(number.value)}</td></tr>"
-        for quantity in quantities
-        for number in stage.numbers
-        if number.quantity == quantity
-    ]
-    head = f"<tr><th scope='col'>{way}</th><th scope='col'>here</th><th scope='col'>number</th></tr>"
-    return f"<table>{head}{''.join(rows)}</table>" * bool(rows)
+    rows = []
+    for quantity in quantities:
+        for number in stage.numbers:
+            if number.quantity == quantity:
+                here = spelled(number.here if number.words else f"`{number.here}`")
+                means = MEANS.get(quantity, quantity)
+                cells = f"<td>{left(here)}</td><td>{left(short(number.value))}</td>"
+                rows.append(f"<tr><th scope='row'>{left(means)}</th>{cells}</tr>")
+    heads = "".join(f"<th scope='col'>{left(head)}</th>" for head in (way, "here", "number"))
+    return f"<table><tr>{heads}</tr>{''.join(rows)}</table>" * bool(rows)

@@ -49,14 +49,22 @@ class Code(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A stage of the walk."""
+    """A stage of the walk. Its mark is its level, with a letter where a level has several stages: "3a"."""
 
-    level: int
+    mark: str
     name: str
     told: str
     codes: list
     numbers: list
-    way: str = ""  # whether the stage runs op by op or compiled; the two ways part after stage 4
+    way: str = ""  # whether the stage runs op by op or compiled; the two ways part after stage 3a
+
+    @property
+    def level(self):
+        return int(self.mark[0])
+
+    @property
+    def head(self):
+        return f"{self.mark} · {self.name}"
 
     def value(self, quantity):
         return next(number.value for number in self.numbers if number.quantity == quantity)
@@ -72,15 +80,37 @@ def short(number):
     return f"{number:,}" if isinstance(number, int) else f"{number:.6g}"
 
 
-def excerpt(lines, marked, around=1):
-    """(the marked lines with `around` lines on each side, the new indices of the marked ones). "…" fills each gap."""
+def excerpt(lines, marked):
+    """(the marked lines and one line on each side of them, the new indices of the marked ones), for flat text."""
+    near = {k for at in marked for k in range(at - 1, at + 2)} & {*range(len(lines))}
+    return chosen([line.strip() for line in lines], near, marked, ends=False)
+
+
+def path(lines, marked):
+    """(the marked lines of a function, its head and those of the blocks around them, the new indices of the marked)."""
+    depths = [len(line) - len(line.lstrip()) for line in lines]
+    near = {0, *marked}
+    for at in marked:
+        depth = depths[at]
+        for k in range(at, 0, -1):
+            if depths[k] < depth:
+                depth = depths[k]
+                near.add(k)
+    near |= {k for k in range(len(lines)) if {k - 1, k + 1} <= near | {len(lines)}}  # a gap of one line is no gap
+    return chosen(lines, near, marked)
+
+
+def chosen(lines, near, marked, ends=True):
+    """(the lines `near`, the new indices of the marked ones). "…" fills each gap and, with `ends`, is for the end."""
     shown = []
     marks = set()
-    near = sorted({k for at in marked for k in range(at - around, at + around + 1)} & {*range(len(lines))})
-    for n, k in enumerate(near):
-        if n and k != near[n - 1] + 1:
-            shown.append("…")
+    last = min(near) - 1
+    for k in [*sorted(near), *[len(lines)] * ends]:
+        if k > last + 1:
+            gap = lines[last + 1]
+            shown.append(" " * (len(gap) - len(gap.lstrip())) + "…")
         if k in marked:
             marks.add(len(shown))
-        shown.append(lines[k].strip())
+        shown += lines[k : k + 1]
+        last = k
     return shown, marks

@@ -10,7 +10,8 @@ import struct
 
 import numpy as np
 
-MADE = re.compile(r"  (%[\w.]+) = (?!phi |alloca )")  # a line that makes a number; one can be inserted after it
+ENTRY = re.compile(r"%(slot\d+|at\.\w+|word\.\w+) = ")  # a line that runs before the others
+MADE = re.compile(r"(?!%i\d)(%[\w.]+) = (?!alloca )")  # a line that makes a number, other than a loop's counter
 DEBUG = """
 !llvm.dbg.cu = !{!0}
 !llvm.module.flags = !{!5}
@@ -36,14 +37,15 @@ class Probe:
         self.parts = written.known["parts"]
         self.row = row
         self.text = self.program.text.split("\n")
-        self.kinds, start = kinds_of(self.program.text), self.text.index("start:")
-        made = {found[1]: k for k, line in enumerate(self.text) if k > start and (found := MADE.match(line))}
+        self.kinds = kinds_of(self.program.text)
+        self.start = next(k for k, line in enumerate(self.text) if k > 1 and not ENTRY.match(line))
+        made = {found[1]: k for k, line in enumerate(self.text) if k >= self.start and (found := MADE.match(line))}
         self.at = {register: k for register, k in made.items() if self.kinds[register] in ("double", "i64")}
-        # The counter of the loop over the rows. Its name ends in the number of the loop's first line.
+        # The counter of the loop over the rows. Its name ends in the loop's number. Two lines stand before its `test`.
         self.counter = written.known["r"].register
-        self.first = start + 1 + int(self.counter.removeprefix("%i"))
+        self.first = self.text.index(f"test{self.counter.removeprefix('%i')}:") - 2
         rows = [value for x, values in self.known.items() if self.parts[x] == "row" for value in values.flat]
-        sums = [k for k, line in enumerate(self.text) if re.match(r"  store \w+ %[\w.]+, ptr %slot", line)]
+        sums = [k for k, line in enumerate(self.text) if re.match(r"store (?!i64)\w+ %[\w.]+, ptr %slot", line)]
         # The lines of one iteration: from the first number of the row to the last sum.
         self.body = range(min(self.at[x.register] for x in rows if hasattr(x, "register")), max(sums) + 1)
         self.values, self.outs, self.variables = self.run(ear, written.result[1], launched)
@@ -111,7 +113,7 @@ class Probe:
         nth = {register: k for k, register in enumerate(kept)}
         lines = []
         for k, line in enumerate(self.text):
-            if line == "  br label %start":
+            if k == self.start:
                 lines += [f"  %address.probe = getelementptr i64, ptr %words, i64 {len(self.program.words)}"]
                 lines += ["  %probe = load ptr, ptr %address.probe"]
             if k == self.body.start:
@@ -137,7 +139,7 @@ class Probe:
         for k, line in enumerate(self.text):
             if line.startswith("define"):
                 line = line.replace(" {", " !dbg !2 {")
-            elif line.startswith("  "):
+            elif k > 1 and line not in ("", "}") and not line.endswith(":"):
                 line += f", !dbg !{FIRST + k}"
                 notes.append(f"!{FIRST + k} = !DILocation(line: {k + 1}, column: 1, scope: !2)")
             lines.append(line)

@@ -1,4 +1,7 @@
-"""The nine stages of a walk, from `fit` down to the instruction: the text, code and numbers of each."""
+"""The nine stages of a walk, from `fit` down to the instruction: the text, code and numbers of each.
+
+A stage is named by its level. Where a level has several stages, a letter follows: 5a, 5b, 4, 3a, 2, 3b, 1a, 1b, 1c.
+"""
 
 import re
 from collections.abc import Callable
@@ -28,7 +31,7 @@ def fit(walk):
     told += f"weight and one row: row {rows[walk.row]} of the data, row {walk.row} of the batch. `run_training` makes a `function` "
     told += "of `train_step`. A pass through the data is one call of its `over`."
     one_pass = walk.compiled.last("Training.one_pass")
-    return Stage(5, "fit", told, [walk.source(call, "run_training("), walk.source(one_pass, "step.over(")], numbers)
+    return Stage("5a", "fit", told, [walk.source(call, "run_training("), walk.source(one_pass, "step.over(")], numbers)
 
 
 def train_step(walk):
@@ -50,9 +53,9 @@ def train_step(walk):
     ]
     told = "A step has four parts: forward, loss, backward, update. The loss is the mean over the rows, and the gradient is the sum "
     told += "of the rows' parts. `fit` runs this code once, to trace it, on symbols that have a shape but no numbers. For the numbers "
-    told += "of stages 2 to 5 the step has been run again, op by op."
+    told += "of stages 5b, 4, 3a and 2 the step has been run again, op by op."
     marks = "self(x", "tape.gradient("
-    return Stage(5, "train_step", told, [walk.source(call, *marks)], numbers)
+    return Stage("5b", "train_step", told, [walk.source(call, *marks)], numbers)
 
 
 def layer(walk):
@@ -81,7 +84,7 @@ def layer(walk):
     apply_gradients = walk.source(walk.eager.last("Optimizer.apply_gradients"), ".assign(value)")
     codes = [walk.source(call, "affine("), walk.source(loss, "error *", "log(")]
     codes += [walk.source(update, "rate * dw"), apply_gradients]
-    return Stage(4, "a layer", told, codes, numbers)
+    return Stage("4", "a layer", told, codes, numbers)
 
 
 def op(walk):
@@ -98,7 +101,7 @@ def op(walk):
     told = f"Each operator of a tensor, such as `@` or `*`, calls `apply`, the door: {len(walk.ops)} ops in this step. The tape records "
     told += "the ops inside `with GradientTape()`. Its `gradient` goes back through this list and calls a rule for each, such as "
     told += "`_matmul_back_w`. **From here there are two ways.** The interpreter behind the tape decides which. The `Interpreter` launches the op "
-    told += "at once (stage 5). In `fit` it is a `Trace`, which records the op as a node of a graph. The graph becomes a program (stage 6)."
+    told += "at once (stage 2). In `fit` it is a `Trace`, which records the op as a node of a graph. The graph becomes a program (stage 3b)."
     ear = walk.compiled
     codes = [
         walk.source(walk.eager.last("apply"), "DOOR.top.do"),
@@ -106,9 +109,9 @@ def op(walk):
     ]
     codes += [
         walk.source(walk.eager.last("Interpreter.do"), "plan.result"),
-        walk.source(ear.last("Trace.do"), "self.noted"),
+        walk.source(ear.last("Trace.do"), "self.add_node("),
     ]
-    return Stage(3, "an op", told, codes, numbers)
+    return Stage("3a", "an op", told, codes, numbers)
 
 
 def start_of(walk, quantity):
@@ -124,7 +127,8 @@ def planned_again(walk, quantity):
     plan = call.known["self"]
     reads = call.known["reads"]
     out = np.full(plan.spec.shape, np.nan, plan.spec.dtype)
-    plan.run(out, *[x.data for x in reads], *map(call.known["attrs"].get, plan.numbers))
+    numbers = map(call.known["attrs"].get, plan.numbers)
+    plan.compiled(out, *[x.data for x in reads], *numbers)
     return float(out[place])
 
 
@@ -158,7 +162,7 @@ def plan(walk):
     told += f"02. For the `multiply` of the update, which takes {made_of}, a loop is written around `x * y`. numba compiles both when "
     told += f"they first run. Each op is a launch of its own, {len(walk.eager.calls['Plan.start'])} in this step."
     start = walk.source(start_of(walk, "change"), "self.compiled or")
-    return Stage(2, "plan and launch", told, [product, made, walk.lines_of(multiply), start], numbers, "op by op")
+    return Stage("2", "plan and launch", told, [product, made, walk.lines_of(multiply), start], numbers, "op by op")
 
 
 def compiled_program(walk):
@@ -185,11 +189,16 @@ def compiled_program(walk):
         "the ops of the graph, sorted", listed, {k for k, text in enumerate(listed) if "after" in text}, link(parts)
     )
     told = "`fit` goes this way. Level 3 sorts the ops of the graph: those before the rows, for each row, sums over "
-    told += "the rows, and those after them. It writes a program, once, as stages 7 to 9 show. Then each pass is one launch of it: "
+    told += "the rows, and those after them. It writes a program, once, as stages 1a to 1c show. Then each pass is one launch of it: "
     told += f"`self.program.run` is given {steps} step, {rows:,} rows of data, and {len(made.program.words) - 2} addresses (the batches' "
     told += f"row numbers, the losses, x, y, and {len(made.variables)} variables). The results have the same bits as op by op."
     return Stage(
-        3, "the program", told, [graph, walk.source(call, "self.program.run(")], numbers, "in fit, launched once a pass"
+        "3b",
+        "the program",
+        told,
+        [graph, walk.source(call, "self.program.run(")],
+        numbers,
+        "in fit, launched once a pass",
     )
 
 
@@ -198,11 +207,8 @@ def loop(walk):
     program = walk.program
     marks = "a.loop(batch", "operator.iadd", 'compute("after")', "graph.updates.values()"
     write = walk.source(walk.compiled.last("_write"), *marks)
-    first = min(write.marked) - 3
-    last = max(write.marked) + 1
-    cut = Code(write.title, write.lines[first:last], {k - first for k in write.marked}, write.link)
     shown = ["…" if k is None else text[k].strip() for k in program.loop_lines()]
-    marked = {k for k, line in enumerate(shown) if "phi" in line or "icmp" in line}
+    marked = {k for k, line in enumerate(shown) if " = load i64" in line or "icmp" in line}
     before, after = program.running(walk.registers["x·slope"])
     slot = program.line(walk.registers["gradient"]).split()[-1]
     numbers = [
@@ -216,7 +222,7 @@ def loop(walk):
     told = "Level 3's `_write` runs once. It computes nothing, but calls level 1's assembler, which writes a loop over the steps, and "
     told += f"in it a loop over the rows of a batch. In the program, our row is turn {walk.row + 1} of {len(walk.task.batches[0])}. Each "
     told += "turn adds its part to the gradient. After the loop come the update, and the store of the new weights."
-    return Stage(1, "the loop", told, [cut, Code("the loop, as LLVM reads it", shown, marked)], numbers, COMPILED)
+    return Stage("1a", "the loop", told, [write, Code("the loop, as LLVM reads it", shown, marked)], numbers, COMPILED)
 
 
 def llvm_text(walk):
@@ -233,15 +239,15 @@ def llvm_text(walk):
     ]
     change = walk.registers["change"]
     new = walk.registers["new w"]
-    told = "To write the program, level 3 calls the functions of the ops, such as `x * y` of stage 5, with registers instead of numbers. "
+    told = "To write the program, level 3 calls the functions of the ops, such as `x * y` of stage 2, with registers instead of numbers. "
     told += f"Each operator then writes a line of LLVM text. `fmul` computes {change}, the rate times the gradient. `fsub` computes "
     told += f"{new}, the new weight. `store` writes it over the old one."
-    return Stage(1, "LLVM text", told, codes, numbers, COMPILED)
+    return Stage("1b", "LLVM text", told, codes, numbers, COMPILED)
 
 
 def store_line(walk):
     """The index of the text's line that stores the new weight in memory."""
-    wanted = re.compile(rf"  store \w+ {re.escape(walk.registers['new w'])}, ptr %v")
+    wanted = re.compile(rf"store \w+ {re.escape(walk.registers['new w'])}, ptr %v")
     return next(k for k, line in enumerate(walk.program.text) if wanted.match(line))
 
 
@@ -254,7 +260,8 @@ def instruction(walk):
         register = walk.registers.get(quantity)
         if register in program.instructions:
             numbers.append(Number(quantity, program.instruction(register), program.values[register]))
-    listing, store = [line for line, _ in program.listing], program.store_instruction(store_line(walk))
+    listing = [line for line, _ in program.listing]
+    store = program.store_instruction(store_line(walk))
     at = {quantity: program.instructions.get(register) for quantity, register in walk.registers.items()}
     codes = []
     for title, marked in (
@@ -263,9 +270,8 @@ def instruction(walk):
     ):
         if found := [k for k in marked if k is not None]:
             codes.append(Code(title, *excerpt(listing, found)))
-    made = walk.source(hardware_program.Program.__init__.__code__, "machine_code(")
-    codes.append(Code(made.title, made.lines[-3:], {k - len(made.lines) + 3 for k in made.marked}, made.link))
-    told = f"LLVM compiles the text to instructions, once, for the processor of this run ({program.processor}). Stage 6 calls their "
+    codes.append(walk.source(hardware_program.Program.__init__.__code__, "machine_code("))
+    told = f"LLVM compiles the text to instructions, once, for the processor of this run ({program.processor}). Stage 3b calls their "
     told += "address. "
     if any("%xmm" in line for line in listing):
         told += "`%xmm6` is a register: it holds one number, and later another. The result comes last, so `vsubsd a, b, c` makes "
@@ -275,7 +281,7 @@ def instruction(walk):
     merged = [MEANS[q] for q in (*FORWARD, *BACK) if walk.registers.get(q) and q not in {n.quantity for n in numbers}]
     if merged:
         told += f"These have no instruction of their own, because another instruction reads or computes them: {'; '.join(merged)}. "
-    return Stage(1, "the instruction", told + "Below this there is only hardware.", codes, numbers, COMPILED)
+    return Stage("1c", "the instruction", told + "Below this there is only hardware.", codes, numbers, COMPILED)
 
 
 STAGES: list[Callable] = [fit, train_step, layer, op, plan, compiled_program, loop, llvm_text, instruction]

@@ -69,7 +69,8 @@ def submissions(folder: Path, names: list[str]) -> dict[str, dict[str, Path]]:
         alone = re.sub(r"^[\W_]+|[\W_]+$", "", path.stem.replace(name, "")) or path.stem
         theirs = found.setdefault(path.parts[0] if len(path.parts) > 1 else alone, {})
         if name in theirs:
-            print(f"{path.as_posix()} is left out: {theirs[name].relative_to(folder).as_posix()} is there too")
+            first = theirs[name].relative_to(folder)
+            print(plain(f"{path.as_posix()} is left out: {first.as_posix()} is there too"))
         theirs.setdefault(name, folder / path)
     return found
 
@@ -108,26 +109,59 @@ def grade(
         try:
             found = run_notebook(name, sources_of(path), keys, seed, seconds, root, hidden)
         except Unreadable as error:
-            found = {"all": ("unreadable", str(error))}
+            found = {"all": ("unreadable", f"the notebook cannot be read: {error}")}
     missing = ("missing", "no cell checks it" if path else f"{name}.ipynb was not handed in")
     rows = [found.get(key) or found.get("all") or missing for key in keys]
     return [Row(student, name, key, state, plain(text), seed) for key, (state, text) in zip(keys, rows, strict=True)]
 
 
 def plain(text: str) -> str:
-    """A message as one line of printable text that a spreadsheet does not read as a formula; at most 500 characters."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split()).lstrip("=+-@")[:500]
+    """A message or a name as one line of printable text, with at most 500 characters."""
+    text = text.encode("utf-8", "backslashreplace").decode()  # a file's name may be no text in UTF-8
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:500]
+
+
+def cell(value) -> str:
+    """A value as a cell that no spreadsheet computes: an apostrophe stands before what would begin a formula.
+
+    Many countries have a semicolon between cells, so a formula may also begin behind one, and in quotes.
+    """
+    return re.sub(r"""(^|[;|])([\s"']*)(?=[=+\-@＝＋－＠])""", r"\1\2'", plain(str(value)))
 
 
 def sources_of(path: Path) -> list[tuple[str, str]]:
-    """[(type, source)] of the cells. Raises Unreadable if the file is no notebook."""
+    """[(type, source)] of the cells. Raises Unreadable if the file is no notebook in Python."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"it has {path.stat().st_size:,} bytes")
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]  # nbformat takes 2 s to load
-        return [(str(cell["cell_type"]), "".join(cell["source"])) for cell in cells]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:  # all that a damaged file may raise
-        raise Unreadable(f"the notebook cannot be read ({type(error).__name__}: {error})") from None
+        if (size := path.stat().st_size) > LARGEST:
+            raise Unreadable(f"it has {size:,} bytes; clear its outputs")
+        made = json.loads(path.read_text(encoding="utf-8-sig"))  # nbformat takes 2 s to load
+    except OSError as error:
+        raise Unreadable(error.strerror) from None
+    except (ValueError, RecursionError):
+        raise Unreadable("it is no JSON in UTF-8; was it cut off, or saved by another program?") from None
+    cells = made.get("cells") if isinstance(made, dict) else None
+    if not isinstance(cells, list):
+        raise Unreadable("it has no list of cells; expected a notebook of format 4")
+    if "python" not in language_of(made).lower():
+        raise Unreadable(f"it is a notebook for {language_of(made)}, not for Python")
+    return [source_of(number, cell) for number, cell in enumerate(cells, 1)]
+
+
+def language_of(made: dict) -> str:
+    """The language that a notebook's metadata name; if they name none, Python."""
+    for part, name in (("kernelspec", "language"), ("language_info", "name")):
+        with contextlib.suppress(LookupError, TypeError):
+            if isinstance(language := made["metadata"][part][name], str):
+                return language
+    return "Python"
+
+
+def source_of(number: int, cell) -> tuple[str, str]:
+    """(type, source) of a cell. Raises Unreadable if it is none."""
+    source = cell.get("source") or "" if isinstance(cell, dict) else None
+    if not isinstance(source, str | list) or not all(isinstance(line, str) for line in source):
+        raise Unreadable(f"cell {number} is no cell of a notebook")
+    return str(cell.get("cell_type")), "".join(source)
 
 
 def run_notebook(name: str, cells: list, keys: list[str], seed: int, seconds: float, root: Path, hidden: Path) -> dict:
@@ -232,10 +266,10 @@ def main(argv: list[str], root: Path = ROOT) -> int:
                         root,
                         options.folder,
                     )
-                writer.writerows(rows)
+                writer.writerows(map(cell, row) for row in rows)
                 table.flush()
                 right = sum(row.state == "right" for row in rows)
-                print(f"{student:<24} {right:>3} right of {sum(bool(row.exercise) for row in rows)}", flush=True)
+                print(f"{plain(student):<24} {right:>3} right of {sum(bool(row.exercise) for row in rows)}", flush=True)
     except FileExistsError:
         print(f"{options.csv} already exists: move it, or name another file", file=sys.stderr)
         return 1

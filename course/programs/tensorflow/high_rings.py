@@ -16,7 +16,7 @@ outputs = Dense(1, activation="sigmoid")(h2)
 model = Model(inputs=inputs, outputs=outputs)
 model.set_weights([w if k % 2 == 0 else w[0] for k, w in enumerate(task.weights)])
 model.compile(tf.keras.optimizers.SGD(task.learning_rate), loss="binary_crossentropy", metrics=["accuracy"])
-history = model.fit(data, epochs=200, steps_per_epoch=1, verbose=0)  # forward, loss, backward, update
+history = model.fit(data, epochs=200, steps_per_epoch=1, shuffle=False, verbose=0)  # forward, loss, backward, update
 
 losses = history.history["loss"]
 loss, accuracy = model.evaluate(task.x_test, task.y_test, verbose=0)

@@ -12,7 +12,7 @@ from ctypes import addressof
 
 import numpy as np
 
-from levels.hardware import Assembler, Index
+from levels.hardware import Index
 from levels.kernels import BACKENDS, ELEMENTWISE, KERNELS, PLAN_FINISHERS, UPDATES, Plan, reduced
 from levels.low_level import Node, NoProgram
 from levels.support.compiled import compile_cpu
@@ -21,7 +21,7 @@ from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.fused.gather import gather_program
 from levels_more.compiler.fused.loops import LoopWriter, address, address_of, loop_of, merged_axes
 from levels_more.compiler.fused.programs import column_program, sum_program, write_sums
-from levels_more.compiler.typed_assembler import KIND, all_lanes
+from levels_more.compiler.typed_assembler import KIND, all_lanes, assembler
 from levels_more.hardware.locks import once
 from levels_more.kernels.batched_matmul import products_of
 
@@ -106,7 +106,7 @@ def _sum_of(op, plan, inputs, attrs):
 @once
 def product_program(dtype, turned_x, turned_w):
     """out[m, n] = x[m, k] @ w[k, n], HIGH rows at a time, with their sums in registers. x or w may be transposed."""
-    a = Assembler("product", dtype, all_lanes(dtype))
+    a = assembler("product", dtype, all_lanes(dtype))
     out = a.array("out", "m", "n")
     x = a.array("x", *("km" if turned_x else "mk"))
     # every size must be in a shape
@@ -148,11 +148,10 @@ _MAKERS = {"matmul": _product_of, "gather": _gather_of, "reduce_sum": _sum_of, "
 
 
 def _ours(op):
-    """Whether this op has its original kernel, compiler and loops. (In `use` the compiler may also check indices.)"""
+    """Whether this op has its original kernel, compiler and loops."""
     here = BACKENDS["cpu"]
-    checks = getattr(here.compiler, "keywords", {}) == {"boundscheck": True}
-    compiler = here.compiler.func if checks else here.compiler
-    return KERNELS.is_first(op, "cpu") and compiler is compile_cpu and all(map(of_levels, (here.nest, *here.loops)))
+    own = here.compiler is compile_cpu and all(map(of_levels, (here.nest, here.reduction)))
+    return own and KERNELS.is_first(op, "cpu")
 
 
 def finish(plan, op, function, inputs, attrs):
@@ -163,7 +162,7 @@ def finish(plan, op, function, inputs, attrs):
     small = ACCELERATION.on and plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
     small = small and all(x.dtype in KIND for x in (plan.spec, *inputs))  # no programs for others
     if maker and small and plan.spec.device.kind == "cpu" and _ours(op):
-        return ProgramPlan(plan, lambda: maker(op, plan, inputs, attrs))
+        return ProgramPlan(plan, inputs, lambda: maker(op, plan, inputs, attrs))
     return plan
 
 
@@ -173,9 +172,9 @@ class ProgramPlan(Plan):
     Each launch packs its own block of words, so several threads may launch at once.
     """
 
-    def __init__(self, plan, maker):
-        super().__init__(plan.spec, plan.nbytes, self.program_or_kernel, plan.numbers)
-        self.op = plan.op
+    def __init__(self, plan, inputs, maker):
+        super().__init__(plan.op, plan.spec.shape, plan.spec.dtype, inputs, self.program_or_kernel, None, plan.numbers)
+        self.nbytes = plan.nbytes
         self.maker = maker
         self.kernel = plan.lower
         self.pack = None
@@ -207,7 +206,7 @@ class ProgramPlan(Plan):
         places = self.places
         block[self.place] = out.address or address_of(out)
         for k, x in enumerate(reads):  # `zip` with `strict` takes half a microsecond
-            if x is out:
+            if x is out or x.data is None:
                 return super().start(out, reads, attrs)  # raises the error
             block[places[k]] = x.address or address_of(x)
         if self.answer is None:

@@ -217,7 +217,8 @@ class FusedProgram:
 
     def launch(self, args, outs, *sizes):
         """Run the list on the addresses of this call's arrays. Variables are read and overwritten in place."""
-        given = [x.address or address_of(x) for x in (*map(args.__getitem__, self.inputs), *outs)]
+        read = map(args.__getitem__, self.inputs)
+        given = [x.data is not None and x.address or address_of(x) for x in (*read, *outs)]  # raises for a freed one
         with self.lock, self.locks:  # the lock is for the block and the buffers, which all calls share
             homes = [v.pinned or pinned_address(v, v in self.graph.updates) for v in self.variables]
             (self.lists[1] if self.most_threads == 1 else self.current()).run((*sizes, *given, *homes))

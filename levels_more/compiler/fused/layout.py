@@ -5,11 +5,13 @@ from contextlib import ExitStack, nullcontext
 
 import numpy as np
 
-from levels.hardware import REAL, Assembler, Index, Value, named, select
+from levels.hardware import REAL, Index, Value, select
 from levels.kernels import KERNELS, reduced
 from levels.low_level import NoProgram
+from levels.support.elementary import named
 from levels_more.compiler.fused.programs import PARTS, check_small, single_part
 from levels_more.compiler.typed_assembler import Word, all_lanes, array_like, assembler, stored
+from levels_more.hardware.lanes import LaneIndex
 from levels_more.hardware.locks import while_held
 from levels_more.kernels.layout import as_slices
 from levels_more.kernels.random import ELEVEN, HIGH, LOW, philox
@@ -18,12 +20,12 @@ from levels_more.kernels.random import ELEVEN, HIGH, LOW, philox
 def _along(a, i, start, step, size):
     """start + step·i as an index of an axis of that size, in each lane if i has lanes."""
     register = a.write(f"add i64 {a.write(f'mul i64 {i.register}, {step}')}, {start}")
-    if not i.each:
+    if not isinstance(i, LaneIndex):
         return Index(a, register, size)
     kind = a.wide("i64")
     start, by = (a.constant("i64", str(n)) for n in (start, step))
     each = a.write(f"add {kind} {a.write(f'mul {kind} {i.each}, {by}')}, {start}")
-    return Index(a, register if step == 1 else None, size, each)  # with another step the lanes are not contiguous
+    return LaneIndex(a, register if step == 1 else None, size, each)  # with another step the lanes are not contiguous
 
 
 @while_held
@@ -134,7 +136,7 @@ def _extreme(node):
 @while_held
 def place_program(op, before, within, after, dtype):
     """out[before, after] = the first index of the largest (or smallest) of x[before, within, after] along `within`."""
-    a = Assembler("place", dtype, 1 if after == 1 else all_lanes(dtype))
+    a = assembler("place", dtype, 1 if after == 1 else all_lanes(dtype))
     out = array_like(a, "out", np.dtype("i8"), before, after)
     x = a.array("x", before, within, after)
     slots = [a.slot(a.kind) for _ in "ab"]  # the largest so far, and its index
@@ -166,7 +168,7 @@ def _place(node):
 @while_held
 def uniform_program(count, dtype):
     """out[i] = number i of the uniform numbers in [0, 1) that follow `state`, two int64: key and counter."""
-    a = Assembler("random_uniform", np.float64, all_lanes(np.dtype("f8")))
+    a = assembler("random_uniform", np.dtype("f8"), all_lanes(np.dtype("f8")))
     steps = 2.0 ** (24 if dtype == "f4" else 53)
     out = array_like(a, "out", dtype, count)
     state = array_like(a, "state", np.dtype("i8"), 2)

@@ -18,10 +18,10 @@ def list_program():
     table = a.array("table", "programs", 2, rows_of=2**31 - 1)
     a.array("now", "steps", rows_of=2**31 - 1)  # only its first element is used; every size must be in a shape
     with a.loop("steps") as step:
-        a.emit(f"store i64 {step.register}, ptr {a.word('now', 'ptr')}")
+        a.lines.append(f"store i64 {step.register}, ptr {a.word('now', 'ptr')}")
         with a.loop("programs") as n:
             program, block = (a.write(f"inttoptr i64 {a.load(table, n, k).register} to ptr") for k in (0, 1))
-            a.emit(f"call void {program}(ptr {block})")
+            a.lines.append(f"call void {program}(ptr {block})")
     return a.assemble()
 
 

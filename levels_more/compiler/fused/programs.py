@@ -10,11 +10,12 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from levels.hardware import Assembler, Index
+from levels.hardware import Index
 from levels.kernels import KERNELS, reduced
 from levels.low_level import NoProgram
 from levels_more.compiler.fused.threads import grid, shares
 from levels_more.compiler.typed_assembler import all_lanes, assembler
+from levels_more.hardware.lanes import LaneIndex
 from levels_more.hardware.locks import while_held
 from levels_more.kernels.batched_matmul import products_of
 from levels_more.kernels.matmul import WORTH_PACKING
@@ -53,7 +54,7 @@ class _ProductWriter:
     """
 
     def __init__(self, m, k, n, dtype, turned_x, turned_w, rows, columns, count, own_x, own_w):
-        self.a = a = Assembler("product", dtype, all_lanes(dtype))
+        self.a = a = assembler("product", dtype, all_lanes(dtype))
         self.k = k
         self.turned_x = turned_x
         self.turned_w = turned_w
@@ -88,7 +89,7 @@ class _ProductWriter:
     def fetched(self, j, front):
         """Copy the columns j of a transposed w, which are not contiguous, to the panel: once for all tiles."""
         a = self.a
-        place = Index(a, "0", a.lanes, j.each)
+        place = LaneIndex(a, "0", a.lanes, j.each)
         with a.loop(self.k) as p:
             a.store(a.load(self.w, *front[2], j, p), self.panel, p, place)
         return self.panel, place, [*front[:2], ()]
@@ -111,7 +112,7 @@ def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None,
 @while_held
 def column_program(m, k, dtype):
     """out[m] = x[m, k] @ w[k], each a sum over the lanes."""
-    a = Assembler("column", dtype)
+    a = assembler("column", dtype, None)
     out = a.array("out", m)
     x = a.array("x", m, k)
     w = a.array("w", k)
@@ -196,7 +197,7 @@ def sum_of(node, parts=1, mean=False):
 @while_held
 def rows_program(function, inputs, rows, width, dtype):
     """out[rows, width] = this row kernel of so many inputs. Each lane computes one row, whose loop is unrolled."""
-    a = Assembler("rows", dtype, all_lanes(dtype))
+    a = assembler("rows", dtype, all_lanes(dtype))
     out, *arrays = (a.array(name, rows, width) for name in ("out", *(f"x{n}" for n in range(inputs))))
     with a.loop(rows, a.lanes) as i:
         values = np.empty((1, width), object)

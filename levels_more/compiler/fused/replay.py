@@ -14,6 +14,7 @@ Time of a step on 32 rows with dropout, in µs (measured when random numbers had
 import ctypes
 
 from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor
+from levels.support.locks import compiled_once
 from levels.support.storage import alias
 from levels_more.compiler.fused.backend import FusedProgram, shared_buffers
 from levels_more.compiler.fused.loops import Unit, address, loop_program, units_of
@@ -94,7 +95,12 @@ class FusedReplay(Replay):
         plan = plan_of[node]
         nodes = (node, *node.inputs)
         numbers = [node.attrs[name] for name in plan.numbers]
-        return Part(unit, plan.nbytes, lambda arrays: plan.run(*[arrays[x] for x in nodes], *numbers))
+
+        def run(arrays):
+            program = plan.compiled or compiled_once(plan)
+            program(*[arrays[x] for x in nodes], *numbers)
+
+        return Part(unit, plan.nbytes, run)
 
     def launch(self, part, arrays):
         """Run one part on these arrays; returns them. (The X-ray times this call.)"""

@@ -81,23 +81,23 @@ def team_program():
     names = "free", "done", "others", "now"
     free, done, others, now = (a.word(name, "ptr") for name in names)
     parts, total = a.size("parts"), a.write(f"mul i64 {a.size('steps')}, {a.size('parts')}")
-    a.emit("br label %look", "look:")
+    a.lines += ["br label %look", "look:"]
     ready = a.write(f"load atomic i64, ptr {done} seq_cst, align 8")
-    a.emit(f"%end = icmp sge i64 {ready}, {total}", "br i1 %end, label %leave, label %more", "more:")
+    a.lines += [f"%end = icmp sge i64 {ready}, {total}", "br i1 %end, label %leave, label %more", "more:"]
     part = a.write(f"load atomic i64, ptr {free} seq_cst, align 8")
-    a.emit(f"%is_part = icmp slt i64 {part}, {total}", "br i1 %is_part, label %find, label %wait", "find:")
+    a.lines += [f"%is_part = icmp slt i64 {part}, {total}", "br i1 %is_part, label %find, label %wait", "find:"]
     place, step = (a.write(f"{what} i64 {part}, {parts}") for what in ("urem", "udiv"))
     index, begun = Index(a, place, "parts"), a.write(f"sub i64 {part}, {place}")
     needed = a.write(f"add i64 {begun}, {a.load(before, index).register}")
-    a.emit(f"%open = icmp sge i64 {ready}, {needed}", "br i1 %open, label %take, label %wait", "take:")
+    a.lines += [f"%open = icmp sge i64 {ready}, {needed}", "br i1 %open, label %take, label %wait", "take:"]
     following = a.write(f"add i64 {part}, 1")
     taken = a.write(f"cmpxchg ptr {free}, i64 {part}, i64 {following} seq_cst seq_cst")
-    a.emit(f"%mine = extractvalue {{i64, i1}} {taken}, 1", "br i1 %mine, label %work, label %look", "work:")
-    a.emit(f"store i64 {step}, ptr {now}")
+    a.lines += [f"%mine = extractvalue {{i64, i1}} {taken}, 1", "br i1 %mine, label %work, label %look", "work:"]
+    a.lines.append(f"store i64 {step}, ptr {now}")
     program, block = (a.write(f"inttoptr i64 {a.load(table, index, k).register} to ptr") for k in (0, 1))
-    a.emit(f"call void {program}(ptr {block})")
+    a.lines.append(f"call void {program}(ptr {block})")
     a.write(f"atomicrmw add ptr {done}, i64 1 seq_cst")
-    a.emit("br label %look", "wait:", f"call i32 {others}()", "br label %look", "leave:")
+    a.lines += ["br label %look", "wait:", f"call i32 {others}()", "br label %look", "leave:"]
     return a.assemble()
 
 

@@ -103,10 +103,6 @@ class Gpu(Device):
         values = [value.data if isinstance(value, Buffer) else value for value in arguments]
         launch_kernel(kernel, blocks, threads, *values, order=order)
 
-    def measure(self, what):
-        """Raises LookupError: the programs of MEASURES run on CPUs."""
-        raise LookupError(f"{self.name}: no program measures its {what}" + ", a simulator has none" * self.simulated)
-
     def facts(self):
         """This device's rows in the pool's table: {row name: text}."""
         speed = "no speed: simulated" if self.simulated else "not measured"

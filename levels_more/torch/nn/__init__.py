@@ -1,11 +1,22 @@
 """`torch.nn`: the base class of modules, parameters, layers and losses."""
 
 from levels_more.missing import module_api, small_room
+from levels_more.torch.containers import ModuleList, Sequential  # noqa: F401
 from levels_more.torch.optimizers import clip_grad_norm_
 from levels_more.torch.recorded_layers import (  # noqa: F401
-    BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, Dropout, L1Loss, Linear, MSELoss, ReLU, Sigmoid, Tanh,
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    Dropout,
+    L1Loss,
+    Linear,
+    MSELoss,
+    ReLU,
+    Sigmoid,
+    Softmax,
+    Tanh,
 )
-from levels_more.torch.recorded_modules import Module, Parameter, Sequential  # noqa: F401
+from levels_more.torch.recorded_modules import Module, Parameter  # noqa: F401
 
 from . import functional  # noqa: F401
 

@@ -5,13 +5,12 @@ from levels_more.checks import as_python as _as_python
 from levels_more.checks import expect as _expect
 from levels_more.missing import module_api
 from levels_more.missing import refusing as _refusing
-from levels_more.torch.optimizers import SAVED
 
 
 class LambdaLR:
     """Sets the learning rate of each group to its initial rate times `lr_lambda(epoch)`."""
 
-    __getattr__ = _refusing("a scheduler", "torch", **SAVED)
+    __getattr__ = _refusing("a scheduler", "torch")
 
     def __init__(self, optimizer, lr_lambda):
         _expect(lr_lambda is None or callable(lr_lambda), "LambdaLR: lr_lambda", lr_lambda, "a function of the epoch")
@@ -21,7 +20,7 @@ class LambdaLR:
         self.base_lrs = [group.setdefault("initial_lr", group["lr"]) for group in groups]
         self.factor = lr_lambda
         self._set()
-        self.last_lrs = [group["lr"] for group in groups]
+        self._last_lr = [group["lr"] for group in groups]
 
     def _set(self):
         for group, first in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
@@ -31,11 +30,22 @@ class LambdaLR:
         """Count one more epoch, and set the rates."""
         self.last_epoch += 1
         self._set()
-        self.last_lrs = [group["lr"] for group in self.optimizer.param_groups]
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
     def get_last_lr(self):
         """Return the rates of the groups as this schedule last set them. Other code may have changed them since."""
-        return self.last_lrs[:]
+        return self._last_lr[:]
+
+    def state_dict(self):
+        """Return its numbers, {name: value}, without its optimizer and its function."""
+        return {name: value for name, value in vars(self).items() if name not in ("optimizer", "factor")}
+
+    def load_state_dict(self, state_dict):
+        """Take over what `state_dict` gave. The optimizer keeps its rates. Raises TypeError for anything else."""
+        known = self.state_dict().keys()
+        fits = isinstance(state_dict, dict) and "last_epoch" in state_dict
+        _expect(fits, f"{type(self).__name__}.load_state_dict", state_dict, "what state_dict() of a scheduler gave")
+        vars(self).update({name: value for name, value in state_dict.items() if name in known})
 
 
 class StepLR(LambdaLR):

@@ -1,15 +1,19 @@
 """`torch.utils.data`: data sets with samples `data[k]`, subsets, samplers, and loaders of batches."""
 
 import itertools
+import operator
+from contextlib import suppress
 
 import numpy as np
 
 from levels_more.checks import expect
+from levels_more.checks import sample_of as _sample_of
 from levels_more.checks import sizes as _sizes
 from levels_more.low_level.random import shuffled
 from levels_more.missing import module_api
 from levels_more.torch.functions import DOUBLE, FUNCTIONS, tensor
 from levels_more.torch.recorded import Tensor
+from levels_more.torch.recording import ShapeError as _ShapeError
 
 
 class Dataset:
@@ -49,6 +53,14 @@ class Subset(Dataset):
         return self.dataset[self.indices[index]]
 
 
+def _beneath(dataset, rows):
+    """Return the data set beneath all subsets, and the indices of these rows there."""
+    while type(dataset) is Subset:
+        rows = np.array([operator.index(dataset.indices[row]) for row in rows], dtype=int)
+        dataset = dataset.dataset
+    return dataset, rows
+
+
 def random_split(dataset, lengths, generator=None):
     """Split a data set at random. lengths: counts or fractions. Raises ValueError unless they add up to the whole."""
     counts = list(lengths)
@@ -64,15 +76,32 @@ def random_split(dataset, lengths, generator=None):
 
 
 class Sampler:
-    """The order of samples for a `DataLoader`. Define `__iter__`, which yields their indices, and `__len__`."""
+    """The order of samples for a `DataLoader`. Define `__iter__`, which yields their keys, and `__len__`."""
 
     def __init__(self, data_source=None):
         self.data_source = data_source
 
 
+def _form(sample, first):
+    """What samples of a batch have in common, in words."""
+    if isinstance(sample, dict):
+        names = [name for name in first if name in sample] if isinstance(first, dict) else sample
+        return f"the keys {', '.join(map(str, names))}"
+    if isinstance(sample, tuple | list):
+        return f"{len(sample)} parts"
+    return f"the shape {tuple(np.shape(sample))}"
+
+
 def default_collate(samples):
-    """Return a list of samples as one batch: tensors and numbers are stacked, tuples and dicts joined part by part."""
+    """Return a list of samples as one batch: tensors and numbers are stacked, tuples and dicts joined part by part.
+
+    Raises ShapeError, which is a ValueError, for a sample whose keys, parts or shape are not those of the first.
+    """
     first = samples[0]
+    for k, sample in enumerate(samples):
+        if not isinstance(first, str) and _form(sample, first) != _form(first, first):
+            told = f"sample {k} of a batch has {_form(sample, first)}, and sample 0 has {_form(first, first)}"
+            raise _ShapeError(f"default_collate: {told}; a collate_fn of yours can join them")
     if isinstance(first, dict):
         return {name: default_collate([sample[name] for sample in samples]) for name in first}
     if isinstance(first, tuple | list):
@@ -87,8 +116,9 @@ def default_collate(samples):
 class DataLoader:
     """Batches of a data set: in order, in a new random order in each pass (`shuffle`), or in that of a `sampler`.
 
-    `collate_fn` makes a batch of a list of samples. `num_workers` and `pin_memory` have no effect. Raises TypeError
-    unless the batch size is a whole number from 1 on, ValueError for a sampler together with `shuffle`.
+    The keys that a sampler yields may be anything that `dataset[key]` takes. `collate_fn` makes a batch of a list of
+    samples. `num_workers` and `pin_memory` have no effect. Raises TypeError unless the batch size is a whole number
+    from 1 on, and for what is no data set or sampler; ValueError for a sampler together with `shuffle`.
     """
 
     def __init__(
@@ -106,8 +136,13 @@ class DataLoader:
     ):
         whole = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool) and batch_size > 0
         expect(whole, "DataLoader: batch_size", batch_size, "a whole number from 1 on")
-        fits = hasattr(dataset, "__getitem__") and (sampler is not None or hasattr(dataset, "__len__"))
-        expect(fits, "DataLoader: dataset", dataset, "an object with __len__ and __getitem__")
+        needed = ["__getitem__"] if sampler is not None else ["__len__", "__getitem__"]
+        fits = all(hasattr(dataset, name) for name in needed) and not isinstance(dataset, type)
+        told = "an object with __len__ and __getitem__; make a list of what only has an __iter__"
+        expect(fits, "DataLoader: dataset", dataset, told)
+        again = hasattr(sampler, "__iter__") and not isinstance(sampler, type) and not hasattr(sampler, "__next__")
+        told = "a list of keys, or an object whose __iter__ gives the keys of each pass"
+        expect(sampler is None or again, "DataLoader: sampler", sampler, told)
         if shuffle and sampler is not None:
             raise ValueError("DataLoader: a sampler gives the order; leave out shuffle")
         self.dataset = dataset
@@ -118,26 +153,35 @@ class DataLoader:
         self.generator = generator
         self.num_workers = num_workers
         self.collate_fn = collate_fn or default_collate
-        self.by_rows = collate_fn is None and type(dataset) is TensorDataset  # index each tensor once per batch
+        whole, _ = _beneath(dataset, ())
+        self.by_rows = collate_fn is None and type(whole) is TensorDataset  # index each tensor once per batch
 
     def __len__(self):
         n = len(self.dataset if self.sampler is None else self.sampler)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
-    def _order(self):
-        """Return the indices of all samples, in order: an array."""
+    def _keys(self):
+        """The keys of all samples, in order."""
         if self.sampler is not None:
-            return np.array([*self.sampler])
-        return shuffled(len(self.dataset), self.generator) if self.shuffle else np.arange(len(self.dataset))
+            return iter(self.sampler)
+        count = len(self.dataset)
+        return iter((shuffled(count, self.generator) if self.shuffle else np.arange(count)).tolist())
+
+    def _batch(self, keys):
+        if self.by_rows and all(isinstance(key, int | np.integer) and not isinstance(key, bool) for key in keys):
+            with suppress(IndexError):  # it is raised again for the sample that is not there
+                whole, rows = _beneath(self.dataset, np.array(keys))
+                return list(whole[rows])
+        cure = "the sampler gave this key"
+        if self.sampler is None:
+            cure = f"without a sampler the keys are 0 to {len(self.dataset) - 1}"
+        return self.collate_fn([_sample_of(self.dataset, key, cure) for key in keys])
 
     def __iter__(self):
-        order = self._order()
-        for k in range(len(self)):
-            rows = order[k * self.batch_size : (k + 1) * self.batch_size]
-            if self.by_rows:
-                yield list(self.dataset[rows])
-            else:
-                yield self.collate_fn([self.dataset[int(row)] for row in rows])
+        keys = self._keys()
+        while batch := list(itertools.islice(keys, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield self._batch(batch)
 
 
 __getattr__, __dir__ = module_api("torch.utils.data", globals())

@@ -4,20 +4,20 @@
 # **In this notebook you see how instructions for lanes are written, how a call is checked, and what LLVM makes of a
 # program, for this machine and for others.**
 #
-# It needs notebook 01. It takes apart `values`, `assembler` and `program` of `levels/hardware/`, `calls`, `machine` and
-# `cache` of `levels/support/`, and `disassembly`, `targets` and `emulated` of `levels_more/hardware/`. Nothing is
+# It needs notebook 01. It takes apart `program` of `levels/hardware/`, `writing`, `calls`, `machine` and `cache` of
+# `levels/support/`, and `lanes`, `disassembly`, `targets` and `emulated` of `levels_more/hardware/`. Nothing is
 # exported here. It runs programs of other machines with wasmtime and unicorn, which `python3 -m course setup` adds.
 
 # %%
 import numpy as np
 
-from course import build, figures, tasks
+from course import build, compare, figures, tasks
 from course.figures import page
 from course.practice import checks
-from levels.hardware import assembler, subtract, values
-from levels.hardware.tasks import line_program
-from levels.support import cache, calls, machine
-from levels_more.hardware import Assembler, Loops, Program, Writer, dot, emulated, named, pool, targets
+from levels.hardware import Assembler, Program, dot, line_row, subtract, write_steps
+from levels.support import cache, calls, machine, writing
+from levels.support.elementary import named
+from levels_more.hardware import Lanes, emulated, pool, targets
 
 build.watch("more/01_assembler", "wasmtime", "unicorn", "elftools")
 cpu = pool()["cpu:0"]
@@ -26,12 +26,12 @@ figures.you_are_here(1)
 # %% [markdown]
 # ## An operand becomes text (3 min)
 #
-# `v + 1.0` adds a register and a Python number. `_operand` turns each of the two into text: the name of the register,
-# or the 64 bits of the number in base 16. It refuses anything that is not a number. `_live` refuses a value that
+# `v + 1.0` adds a register and a Python number. `operand` turns each of the two into text: the name of the register,
+# or the 64 bits of the number in base 16. It refuses anything that is not a number. `live` refuses a value that
 # belongs to another program, or to a loop that has ended.
 
 # %%
-page.source(values._operand, values._live)
+page.source(writing.operand, writing.live)
 
 # %%
 a = Assembler("peek", "f8")
@@ -40,20 +40,30 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (11 min)
+# ## Lanes (12 min)
 #
+# Most processors also have wider registers. One instruction then adds 4, 8 or 16 pairs of float32 numbers at once.
+# Each place in such a register is called a **lane**. Work in lanes is called *SIMD*; work with one lane is called
+# *scalar*:
+#
+# ```
+# one lane           x       +       y       =       z          one addition
+# four lanes   [x0 x1 x2 x3] + [y0 y1 y2 y3] = [z0 z1 z2 z3]    four, by one instruction
+# ```
+#
+# `Lanes` is an `Assembler` that uses them. In the loops over the sizes that `over` names, each lane takes another turn.
 # A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. A single number, such as a
 # learning rate, must therefore be repeated in every lane. `spread` does that. LLVM needs two instructions for it: one
 # puts the number into lane 0, the other copies lane 0 to all lanes. Outside a loop with lanes only lane 0 counts, and a
 # store writes the number in lane 0.
 
 # %%
-page.source(Writer.spread)
+page.source(Lanes.spread)
 
 # %%
-a = Assembler("lanes", "f4", lanes=4)
+a = Lanes("lanes", "f4", lanes=4, over=("n",))
 x, y, scale = a.array("x", "n"), a.array("y", "n"), a.number("scale")
-with a.loop("n", 4) as i:
+with a.loop("n") as i:
     start = len(a.lines)
     a.store(a.load(x, i) * scale, y, i)
     print("\n".join(a.lines[start:]))
@@ -64,7 +74,7 @@ with a.loop("n", 4) as i:
 # counter past the end is replaced by 0. Row 0 always exists, so no lane has an address outside its array:
 
 # %%
-page.source(Loops.loop, Loops.counters)
+page.source(Lanes.loop, Lanes.counters)
 
 # %% [markdown]
 # Where rows are picked by number, the rows of the lanes lie anywhere in memory, and each lane has an address of its
@@ -72,7 +82,7 @@ page.source(Loops.loop, Loops.counters)
 # per lane. It needs no mask, since a lane past the end reads row 0, which always exists.
 
 # %%
-page.source(assembler._load_lanes)
+page.source(Lanes.load)
 
 # %% [markdown]
 # ## What is checked at a call (10 min)
@@ -108,7 +118,7 @@ except IndexError as error:
 # There are ten rows, 0 to 9. The call refuses row 10 before the program runs.
 
 # %% [markdown]
-# ## A call (4 min)
+# ## A call (3 min)
 #
 # `bind` writes a block of 64-bit words: addresses, sizes, and the bits of numbers. The machine code gets a single
 # argument, the address of that block. So every program is called in the same way.
@@ -130,7 +140,7 @@ print(words.text)
 # **A good place to stop.** A program's arguments are checked before it runs, and it reads them from one block of words.
 
 # %% [markdown]
-# ## From text to bytes (5 min)
+# ## From text to bytes (6 min)
 #
 # LLVM may improve a program in any way that keeps its results. We forbid one kind of improvement: LLVM must not add
 # lanes or unroll a loop on its own, since we want to do that ourselves. The compiled program is kept in a folder. Its
@@ -161,9 +171,9 @@ print(listing(a.assemble()))
 # v)` takes the square root. Here it computes the hypotenuse, with lanes:
 
 # %%
-a = Assembler("hypotenuse", "f4")
+a = Lanes("hypotenuse", "f4", over=("n",))
 p, q, out = a.array("p", "n"), a.array("q", "n"), a.array("out", "n")
-with a.loop("n", a.lanes) as i:
+with a.loop("n") as i:
     x, y = a.load(p, i), a.load(q, i)
     a.store(named("sqrt", x * x + y * y), out, i)
 hypotenuse, answer = a.assemble(), cpu.alloc((3,), "f4")
@@ -171,7 +181,7 @@ hypotenuse(p=cpu.put(np.array([3, 5, 8], "f4")), q=cpu.put(np.array([4, 12, 15],
 answer.numpy()
 
 # %% [markdown]
-# ## The same program on other machines (16 min)
+# ## The same program on other machines (15 min)
 #
 # The text that the `Assembler` writes belongs to no processor yet. LLVM translates it, and LLVM can translate it for
 # other machines, too. **WebAssembly** is the language of a machine that is part of every browser. **ARM64**, which LLVM
@@ -200,17 +210,20 @@ for target in targets.TARGETS:
 # stack in their place. `f64.load` puts a number on the stack, and `f64.sub` takes two numbers from it and puts their
 # difference there.
 #
-# Now the whole line. `line_program` is the program of level 1, and it is made of functions that you wrote in
+# Now the whole line. `write_steps` writes the program of level 1, which is made of functions that you wrote in
 # notebook 01: `line_slopes`, `subtract` (each minus between two registers) and `descend`.
 
-# %%
+# %% tags=["hide-input"]
+# a question: run me
 checks.predict(
+    "01-assembler-machines",
     "The same text trains the line in float64, 8,000 steps, on this processor, on WebAssembly and on ARM64. On which "
     "machines is the last loss the same, to the last bit?",
-    choices=["on all three", "on this processor and ARM64, which have registers", "on none: each machine rounds its own way"],
-    answer="on all three",
-    because="The standard IEEE 754 says how `+`, `-`, `*` and `/` round, and all three machines keep to it. The program "
-    "says in which order they are computed, and in float64 LLVM must not change that order.",
+    choices=[
+        "on all three",
+        "on this processor and ARM64, which have registers",
+        "on none: each machine rounds its own way",
+    ],
 )
 
 # %% [markdown]
@@ -228,7 +241,7 @@ def arguments(dtype):
     """What a call of the program takes, with the weights at the start."""
     x, y, w, b = [cpu.put(array.astype(dtype)) for array in (task.x, task.y, *task.weights)]
     losses = cpu.alloc((len(task.batches),), dtype)
-    return dict(x=x, y=y, w=w, b=b, batches=cpu.put(task.batches), losses=losses, rate=task.learning_rate)
+    return dict(x=x, y=y, w0=w, w1=b, batches=cpu.put(task.batches), losses=losses, rate=task.learning_rate)
 
 
 def run_here(program, **given):
@@ -250,7 +263,7 @@ def trained(program, name):
 
 
 # %% tags=["nbval-ignore-output"]
-line = line_program(np.dtype("f8"), ((2, 1), (1, 1)))
+line = compare.program_of(line_row, task)
 host = machine.target_machine()
 codes = {"here": host.emit_object(machine.optimised(line.text, host))}
 for target in targets.TARGETS:
@@ -262,29 +275,31 @@ for name, code in codes.items():
     step = "emulated" if name == "aarch64" else f"{seconds / len(losses) * 1e6:.3f}"
     print(f"{name:8}  {len(code):5}   {step:>11}   {losses[-1]:.4g}  {losses[-1].hex()}")
 
+# %%
+checks.answer_to("01-assembler-machines")
+
 # %% [markdown]
 # All three end on the loss that notebook 01 ended on, bit for bit. The bytes differ, because the languages differ, and
 # because an object file holds more than its instructions. (An emulator's time says nothing about the machine.)
 #
-# In float32 the course allows LLVM one liberty, which makes programs quicker: a product and a sum may become one
+# In float32 `Lanes` allows LLVM one liberty, which makes programs quicker: a product and a sum may become one
 # instruction, a **fused multiply-add**. ARM64 has it (`fmadd`), and so do most other processors. WebAssembly has none.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-assembler-float32",
     "The line is trained in float32. Does the program for ARM64 give the same losses as the program for WebAssembly?",
     choices=["yes, bit for bit, as in float64", "no, many differ in their last digits", "no, they are far apart"],
-    answer="no, many differ in their last digits",
-    because="A fused multiply-add computes a·b + c and rounds once. A product followed by a sum rounds twice, and that is what "
-    "WebAssembly must do. So last digits differ, and each step starts from weights that differ a little. They stay close, because "
-    "all batches pull the weights towards the same line.",
 )
 
 # %% [markdown]
 # We count these instructions, and the losses that differ from those of WebAssembly:
 
 # %% tags=["nbval-ignore-output"]
-single = line_program(np.dtype("f4"), ((2, 1), (1, 1)), 1)  # one number at a time
+a = Lanes("train", "f4", 1)  # one number at a time
+write_steps(a, line_row, ((2, 1), (1, 1)))
+single = a.assemble()
 twice, _ = trained(single, "wasm32")
 print("machine   fused   losses that differ   largest difference")
 for name in ("here", *targets.TARGETS):
@@ -292,6 +307,9 @@ for name in ("here", *targets.TARGETS):
     losses, _ = trained(single, name)
     apart = abs(losses - twice)
     print(f"{name:8}  {text.count('fmadd'):5}   {(apart > 0).sum():18,}   {apart.max():18.1g}")
+
+# %%
+checks.answer_to("01-assembler-float32")
 
 # %% [markdown]
 # The losses that differ do so in their last digits only. But equal bits are an exact test, and nearly equal numbers

@@ -4,7 +4,7 @@
 # **In this notebook eˣ and log x are computed from additions, products and the bits of a float, with an error of about
 # one unit in the last place.**
 #
-# It needs notebook 01. It takes `levels/hardware/elementary.py` apart. Nothing is exported here.
+# It needs notebook 01. It takes `instructions.py` and `elementary.py` of `levels/support` apart. Nothing is exported here.
 
 # %%
 import math
@@ -12,8 +12,9 @@ import random
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import elementary
-from levels_more.hardware import EXP, exp, exponent, log, rint, scaled, select
+from levels.support import elementary, instructions
+from levels.support.elementary import EXP, exp, log
+from levels.support.instructions import exponent, rint, scaled, select
 
 build.watch("more/01_exp_and_log")
 figures.you_are_here(1)
@@ -78,7 +79,7 @@ print(f"1 = {n:.0f} · log 2 + {r:.6f}")
 for terms in (2, 4, 8, 13):
     p = sum(r**k / math.factorial(k) for k in range(terms + 1))
     print(f"{terms:2} terms: {scaled(p, n):.15f}")
-print(f"       exp: {EXP[elementary._DOUBLE](1.0):.15f}   math.e {math.e:.15f}")
+print(f"       exp: {EXP[instructions.DOUBLE](1.0):.15f}   math.e {math.e:.15f}")
 
 # %% [markdown]
 # Each term adds correct digits, until a float64 can hold no more.

@@ -38,13 +38,20 @@ from levels_more.hardware.gpu.scheduler import count_traffic
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-gpu-loads",
     "A GPU reads 3.35 TB/s. Suppose a load takes half a microsecond. How many loads of one float32 must be under way "
     "at any time to keep the memory busy?",
     slider=(100, 10_000_000),
-    answer=3.35e12 * 0.5e-6 / 4,
-    because="3.35·10¹² bytes per second times 0.5·10⁻⁶ seconds are 1.7 million bytes: over 400,000 loads of four "
-    "bytes. Nobody can write so many separate programs. So one program is written, and its copies are numbered.",
 )
+
+# %% [markdown]
+# Bytes per second times seconds are bytes, and a float32 takes four:
+
+# %%
+print(f"{3.35e12 * 0.5e-6 / 4:,.0f} loads")
+
+# %%
+checks.answer_to("01-gpu-loads")
 
 # %% [markdown]
 # A **thread** is one run of a program, with its own registers. A program for a GPU, a **kernel**, is written for *one*
@@ -83,12 +90,10 @@ print(total[:3], "...", total[-3:])
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-gpu-guard",
     "Four blocks of 32 are 128 threads for 100 elements. Suppose we leave out `if i < out.size`. Which thread makes "
     "the first mistake?",
     choices=["thread 0 of block 4", "thread 4 of block 3", "thread 31 of block 3", "none: Python stops at the end"],
-    answer="thread 4 of block 3",
-    because="Its number is 3 · 32 + 4 = 100, and the last element is number 99. A real GPU would read whatever lies "
-    "behind the array.",
 )
 
 
@@ -106,6 +111,9 @@ def tell(kernel, *launch, **options):
 
 
 tell(add_without_guard, 4, 32, ones, steps_up, total)
+
+# %%
+checks.answer_to("01-gpu-guard")
 
 # %% [markdown]
 # In the simulator a kernel sees its arrays through a `View`. At each access the view first finds out where the element
@@ -147,18 +155,19 @@ for met in count_traffic(gather_every, 1, 32, source, one_warp, 1):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-gpu-stride",
     "When neighbouring threads read neighbouring float32 numbers, a warp needs one transaction. How many does it need "
     "when each thread reads 32 elements further than the one before, as down a column of a matrix with 32 columns?",
     choices=[1, 2, 8, 32],
-    answer=32,
-    because="32 float32 numbers are 128 bytes, so every thread needs a piece of its own, and 31 of the 32 numbers in "
-    "that piece are not used.",
 )
 
 # %%
 gpu_figures.segments(
     {s: count_traffic(gather_every, 1, 32, source, one_warp, s)[0].transactions for s in (1, 2, 8, 32)}
 )
+
+# %%
+checks.answer_to("01-gpu-stride")
 
 # %% [markdown]
 # For the same reason it takes longer to add up a matrix by columns than by rows. GPU programmers call the access in the
@@ -222,12 +231,10 @@ widgets.explore(
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-gpu-barrier",
     "We remove the barrier inside the loop. The simulator runs thread 0 to its end, then thread 1, and so on. What "
     "comes out?",
     choices=["the right sums", "wrong sums", "an error that names two threads"],
-    answer="an error that names two threads",
-    because="Thread 0 adds `part[1]` before thread 1 has added anything to it. In some orders the sum would be right "
-    "by luck. The simulator reports the race in every order.",
 )
 
 
@@ -248,6 +255,9 @@ def block_sum_in_a_hurry(x, out):
 
 tell(block_sum_in_a_hurry, 4, 32, terms, sums)
 tell(block_sum_in_a_hurry, 4, 32, terms, sums, order=7)
+
+# %%
+checks.answer_to("01-gpu-barrier")
 
 # %% [markdown]
 # The error names both threads and both lines of code (here they are the same line). With `order=7` blocks and threads
@@ -304,11 +314,9 @@ def matmul_tiled(a, b, out):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-gpu-tiles",
     "Two 32 × 32 matrices, tiles of 16 × 16. How many times fewer loads from device memory does the tiled kernel need?",
     choices=[2, 4, 16, 256],
-    answer=16,
-    because="Each loaded element is used by 16 threads of the block, those of a row or those of a column. Larger "
-    "tiles save more, up to the limit of 48 KiB of shared memory.",
 )
 
 # %%
@@ -319,6 +327,9 @@ for multiply in (matmul_plain, matmul_tiled):
     loads, moved = sum(met.accesses for met in reads), sum(met.transactions for met in reads)
     close = np.allclose(product, left @ right, atol=1e-5)
     print(f"{multiply.__name__}: {loads:6,} loads, {moved:5,} transactions; close to NumPy's: {close}")
+
+# %%
+checks.answer_to("01-gpu-tiles")
 
 # %% [markdown]
 # It is easy to forget the second barrier of `matmul_tiled`. Remove it and see which threads and lines the error names.

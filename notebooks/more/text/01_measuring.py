@@ -3,8 +3,9 @@
 #
 # **In this notebook you measure how far away your machine's memory is, and how fast it can compute.**
 #
-# It needs notebook 01: the assembler, lanes, and the cost of a step. It takes `levels_more/hardware/benchmark.py`
-# apart. Nothing is exported here.
+# It needs notebook 01: the assembler, and the cost of a step. It takes `levels/support/measure.py` and
+# `levels_more/hardware/benchmark.py` apart. Its programs use `Lanes`, the assembler for wide registers. Nothing is
+# exported here.
 
 # %%
 import numpy as np
@@ -12,9 +13,11 @@ import numpy as np
 from course import build, compare, figures, tasks
 from course.figures import page
 from course.practice import checks
-from levels.hardware import roofline
+from levels.hardware import line_row, net_row, write_steps
+from levels.support import measure
 from levels.support.machine import host_lanes
-from levels_more.hardware import Assembler, benchmark, line_program, net_program, pool, seconds
+from levels.support.measure import seconds, turn_time
+from levels_more.hardware import Lanes, benchmark, pool
 from levels_more.hardware.benchmark import Pool, measure_latency, measure_reading
 
 build.watch("more/01_measuring")
@@ -45,18 +48,18 @@ page.source(benchmark.chase_program, measure_latency)
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-measuring-chain",
     "Each load waits for the one before. How many times as long does a load take when the chain fills 256 MiB instead "
     "of 4 KiB?",
     slider=(1, 1000),
-    answer=(40, 250),
-    because="4 KiB fit into the cache beside the core, which is only a few turns of its clock away. 256 MiB fit into "
-    "no cache of most machines, so nearly every load goes out to the memory chips. How far away those are differs "
-    "from machine to machine. The next cell measures yours.",
 )
 
 # %% tags=["nbval-ignore-output"]
 sizes = [2**k for k in range(12, 29)]
 figures.staircase(sizes, [measure_latency(cpu, size) * 1e9 for size in sizes], figures.host_caches())
+
+# %%
+checks.answer_to("01-measuring-chain")
 
 # %% [markdown]
 # Most steps of the staircase are **caches**: small memories close to the core that keep copies of the lines used last.
@@ -71,13 +74,10 @@ figures.staircase(sizes, [measure_latency(cpu, size) * 1e9 for size in sizes], f
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-measuring-columns",
     "A matrix of 8192 × 8192 float32 numbers is stored row after row. We add it up row by row, then column by column. "
     "How many times as long does the second way take?",
     slider=(1, 50, 1),
-    answer=(3, 30),
-    because="Going down a column, each number lies in a new cache line, and the other fifteen numbers of the line are "
-    "not used. The rows are 2^15 bytes apart, so these lines also compete for the same few places in the cache. How "
-    "many places there are depends on the machine.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -91,6 +91,9 @@ def add_up(lines):
 by_rows, by_columns = add_up(x), add_up(x.T)
 print(f"by rows {by_rows * 1e3:.0f} ms, by columns {by_columns * 1e3:.0f} ms: {by_columns / by_rows:.1f} times as long")
 del x
+
+# %%
+checks.answer_to("01-measuring-columns")
 
 # %% [markdown]
 # ## How much can it read? (4 min)
@@ -110,30 +113,32 @@ figures.bandwidths(sizes, [measure_reading(cpu, size) for size in sizes], figure
 # code, and about as fast.)
 
 # %% [markdown]
-# ## How fast does it compute? (6 min)
+# ## How fast does it compute? (7 min)
 #
 # An addition takes a few turns of the processor's clock. But a core can begin one or two additions in every turn, if
 # they do not need each other's results. So the speed depends on how many independent sums the program computes at once.
-# The next program only multiplies and adds, and all its numbers are in registers.
+# The next program only multiplies and adds, and all its numbers are in registers. It is written in LLVM's language
+# itself: `phi` gives a register that changes from turn to turn.
 
 # %%
-page.source(roofline._measure_turn)
+page.source(measure._turns_text, turn_time)
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-measuring-sums",
     "We compare one sum with twelve independent sums, all of the same instruction. How many times as many operations "
     "per second do the twelve make?",
     slider=(1, 12, 1),
-    answer=(4, 12),
-    because="A single sum must wait for its own last addition, about four turns of the clock. A core that begins one "
-    "addition in every turn gains a factor of 4, and one that begins two gains 8. Apple's large cores begin four.",
 )
 
 # %% tags=["nbval-ignore-output"]
 counts = list(range(1, 17))
-turns = [roofline._measure_turn(cpu, count) for count in counts]  # each lane of each sum makes two operations
+turns = [turn_time(count) for count in counts]  # each lane of each sum makes two operations
 figures.accumulators(counts, [2 * host_lanes() * count / turn for count, turn in zip(counts, turns)])
+
+# %%
+checks.answer_to("01-measuring-sums")
 
 # %% [markdown]
 # Two authors have measured how long each instruction takes, and how many of them a core begins per turn: [Fog,
@@ -148,8 +153,8 @@ figures.accumulators(counts, [2 * host_lanes() * count / turn for count, turn in
 # operations wait for each other: five make the error, three its slope, ten the sum, and two the update.
 
 # %% tags=["nbval-ignore-output"]
-line = line_program(np.dtype("f8"), ((2, 1), (1, 1)))
-print(f"20 operations that wait     {20e6 * roofline._measure_turn(cpu, 1):.4f} µs")
+line = compare.program_of(line_row, tasks.linear())
+print(f"20 operations that wait     {20e6 * turn_time(1):.4f} µs")
 print(f"a step of the line takes    {1e6 * compare.step_time(line, tasks.linear()):.4f} µs")
 
 # %% [markdown]
@@ -169,7 +174,7 @@ Pool(pool())
 
 # %%
 def matmul_program(size, rows):
-    a, blocks = Assembler("matmul", "f4"), size // rows
+    a, blocks = Lanes("matmul", "f4"), size // rows
     x, w, y = a.array("x", blocks, rows, size), a.array("w", size, size), a.array("y", blocks, rows, size)
     with a.loop(blocks) as block, a.loop(size, a.lanes) as j:
         sums = [a.sum() for _ in range(rows)]
@@ -212,20 +217,22 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 # **A good place to stop.** You know the roof of your machine, and have placed two matrix products beneath it.
 
 # %% [markdown]
-# ## Why the net is not at the roof (3 min)
+# ## Why the net is not at the roof (4 min)
 #
-# Here are the two tasks, in float32, beside the two products. One step reads ten rows (the line) or a hundred rows (the
+# Here are the two tasks, in float32 and in lanes, beside the two products. One step reads ten rows (the line) or a hundred rows (the
 # net), of 20 bytes each.
 
 # %%
 from levels_more.hardware.disassembly import listing
 
 
-def program_of(program, task):
-    return program(np.dtype("f4"), tuple(w.shape for w in task.weights))
+def in_lanes(one_row, task):
+    a = Lanes("train", "f4")
+    write_steps(a, one_row, [w.shape for w in task.weights])
+    return a.assemble()
 
 
-line, net = program_of(line_program, tasks.linear()), program_of(net_program, tasks.rings())
+line, net = in_lanes(line_row, tasks.linear()), in_lanes(net_row, tasks.rings())
 
 # %% tags=["nbval-ignore-output"]
 points += [("linear", 10 * compare.operations(line), 10 * 20, compare.step_time(line, tasks.linear()))]

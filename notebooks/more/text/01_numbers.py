@@ -53,16 +53,17 @@ for n in (1, 1e8):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-numbers-large",
     "In float32: what are (10⁸ + 1) - 10⁸ and (10⁸ - 10⁸) + 1?",
     choices=["1 and 1", "0 and 1", "1 and 0", "0 and 0"],
-    answer="0 and 1",
-    because="Near 10⁸ the neighbours are 8 apart. A 1 that is added to 10⁸ is rounded away. A 1 that is added to 0 "
-    "stays.",
 )
 
 # %%
 big, one = np.float32(1e8), np.float32(1)
 print("left to right:", (big + one) - big, "  the large ones first:", (big - big) + one)
+
+# %%
+checks.answer_to("01-numbers-large")
 
 # %% [markdown]
 # Neither sum is wrong. They are different programs, and each rounds in its own places.

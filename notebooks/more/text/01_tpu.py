@@ -77,12 +77,10 @@ widgets.explore(
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-tpu-cycles",
     "Four rows of x go through an array of 3 x 4. How many cycles pass from the first x that enters to the last sum "
     "that leaves?",
     choices=[4, 9, 12, 48],
-    answer=9,
-    because="The last row enters in cycle 3. The corner works on it 2 + 3 cycles later, in cycle 8, and we count from "
-    "0. In general it takes m + k + n - 2 cycles for m rows and an array of k by n.",
 )
 
 # %% [markdown]
@@ -98,6 +96,10 @@ page.source(systolic)
 # %%
 print(systolic(flow_x, flow_w))
 print("equal to x @ w:", bool((systolic(flow_x, flow_w) == flow_x @ flow_w).all()))
+print("cycles of its loop:", len(flow_x) + sum(flow_w.shape) - 2)
+
+# %%
+checks.answer_to("01-tpu-cycles")
 
 # %% [markdown]
 # ## bfloat16 (5 min)
@@ -111,11 +113,9 @@ print("equal to x @ w:", bool((systolic(flow_x, flow_w) == flow_x @ flow_w).all(
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-tpu-bfloat16",
     "What is 1 + 2⁻⁹ in bfloat16?",
     choices=["1 + 2⁻⁹", "1 + 2⁻⁷", "1 + 2⁻⁸", "1"],
-    answer="1",
-    because="With eight significant bits the next number after 1 is 1 + 2⁻⁷. The number 1 + 2⁻⁹ lies only a quarter "
-    "of the way to it.",
 )
 
 # %% [markdown]
@@ -129,6 +129,9 @@ page.source(bfloat16)
 # %%
 for number in (1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, 0.1, 3.4e38, -0.0, np.nan):
     print(f"{number:<11.10g} becomes {bfloat16(number):.10g}")
+
+# %%
+checks.answer_to("01-tpu-bfloat16")
 
 # %% [markdown]
 # 1 + 2⁻⁸ is a tie between 1 and 1 + 2⁻⁷, and 1 + 3·2⁻⁸ is a tie between 1 + 2⁻⁷ and 1 + 2⁻⁶. The largest float32
@@ -227,12 +230,10 @@ print(f"largest error {np.abs(product - tall_x @ tall_w).max():.2f}, of numbers 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-tpu-useful",
     "Ten rows go through a full tile of 128 x 128 weights. What share of the work that the cells could do in this "
     "time is useful?",
     slider=(0, 100, 0.1),
-    unit="%",
-    answer=3.8,
-    because="It takes 10 + 254 cycles. Each cell works on the ten rows in 10 of them, and waits in the other 254.",
 )
 
 
@@ -247,6 +248,9 @@ def try_batch(batch, tiles=1):
 for batch in (1, 10, 100, 1000):
     fresh = try_batch(batch)
     print(f"batch {batch:5}: {fresh.busy:5} cycles in the array, {fresh.utilisation:.1%} useful")
+
+# %%
+checks.answer_to("01-tpu-useful")
 
 # %% [markdown]
 # So a TPU wants large batches. For a single row it is very wasteful. A layer with more weights helps too: if eight
@@ -369,12 +373,16 @@ print(
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "01-tpu-update",
     "A weight is 2, and the learning rate times its gradient is 0.003. What is 2 - 0.003 if weights are kept in bfloat16?",
     choices=["1.997", "1.9921875", "2", "1.984375"],
-    answer="2",
-    because="Below 2, numbers of eight significant bits are 2⁻⁷ = 0.0078 apart: 1.997 is nearer to 2 than to 1.9921875. "
-    "The weight would never move.",
 )
+
+# %%
+print(f"{bfloat16(2 - 0.003):.10g}")
+
+# %%
+checks.answer_to("01-tpu-update")
 
 # %% [markdown]
 # Therefore weights stay in float32, and only the copies that enter the array are rounded

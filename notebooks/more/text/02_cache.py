@@ -64,7 +64,7 @@ def double(x):  # noqa: F811
 print("another description:", described(four_times) != before)
 
 # %% [markdown]
-# ## A copy, compiled (11 min)
+# ## A copy, compiled (12 min)
 #
 # To compile a function, we copy it first. In the copy, each function that it calls is compiled too, and each float
 # constant gets the dtype of the arrays. Otherwise numba takes the constant `1.0` for a float64. Then `1.0 / x` is a
@@ -76,7 +76,8 @@ page.source(compiled.specialised)
 
 # %% [markdown]
 # Now we compile. The name of a program is a hash of the versions, the dtype, the options and the description of the
-# copy. A function that was compiled here carries its hash, and the hash then serves as its description.
+# copy. (One option is a check of each index. Kernels of your own are compiled with it, in a `use` block.) A function
+# that was compiled here carries its hash, and the hash then serves as its description.
 
 # %%
 page.source(compile_cpu)

@@ -107,12 +107,9 @@ print([launch("reduce_sum", None, gpu.put(numbers), axis=axis).numpy().tolist() 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "02-machines-threads",
     "A block sums a row of 4,096 float32 numbers. We make the block smaller: 256, 32, then 4 threads. Does the sum "
     "change?",
-    "yes, in its last digits",
-    "Each thread first adds its own numbers one after the other. Then the partial sums are added in halves. With "
-    "fewer threads, more numbers are added one after the other and fewer in halves. That is another order, so other "
-    "roundings.",
     choices=["no", "yes, in its last digits", "yes, in its first digits"],
 )
 
@@ -124,6 +121,9 @@ for width in (256, 32, 4):
     print(f"{width:3} threads: {launch('reduce_sum', None, row).numpy():.6f}")
 gpu_kernels.BLOCK_THREADS = 256
 PLANS.clear()
+
+# %%
+checks.answer_to("02-machines-threads")
 
 # %% [markdown]
 # ## Products on three machines (6 min)
@@ -192,12 +192,9 @@ KERNELS
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "02-machines-digits",
     "Three devices train the linear regression for 40 steps in float32. How many digits of the losses will the GPU share with "
     "the CPU, and how many the TPU?",
-    "the GPU 6 or 7, the TPU about 2",
-    "The GPU computes every product as the CPU does. It only adds in another order, so the last of 24 bits may "
-    "differ: 7 digits agree, perhaps one fewer after 40 steps. The TPU rounds what it multiplies to the 8 bits of "
-    "bfloat16. A product is off by up to 1 in 128, in either direction, and in a sum most of these errors cancel.",
     choices=["both all", "the GPU 6 or 7, the TPU about 2", "both about 2"],
 )
 
@@ -213,6 +210,9 @@ for kind in ("cpu", "gpu", "tpu"):
         fits[kind] = linear_regression(*single[0], single[1], task.batches[:40], task.learning_rate)
     apart = np.abs(fits[kind].losses / fits["cpu"].losses - 1).max()
     print(kind, fits[kind].losses[[0, 19, 39]].round(2), "within 1e-5:", apart < 1e-5, " within 2 %:", apart < 0.02)
+
+# %%
+checks.answer_to("02-machines-digits")
 
 # %% [markdown]
 # All three learn alike. Now the net, for 4 steps of 20 rows each. (The losses jump because each one is computed from 20

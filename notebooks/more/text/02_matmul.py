@@ -32,7 +32,7 @@ from levels_more.kernels.micro_kernel import TILE_ROWS, TILE_VECTORS, VECTOR_BYT
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## A matrix product at the machine's peak (6 min)
+# ## A matrix product at the machine's peak (4 min)
 #
 # Three loops are enough for the small matrices of our two tasks, but not for large ones. How far are the three loops
 # from the peak that level 1 measured? We climb a ladder of six rungs. In float64 each rung must give the same bits. We
@@ -51,24 +51,12 @@ def matmul_python(out, x, w):
             out[i, j] = total
 
 
-# %% tags=["hide-input"]
-# a question: run me
-checks.predict(
-    "The second rung is the same three loops, compiled. The third swaps the two inner loops, so that the innermost "
-    "one runs along a row. How many times as fast is the third rung, in float32 and for 512 x 512?",
-    slider=(1, 100),
-    answer=(8, 80),
-    because="Along a row, whole cache lines are used. Neighbouring results do not wait for each other, so the "
-    "compiler computes as many at once as there are lanes. How many that is differs from machine to machine. Down a "
-    "column, neither is possible.",
-)
-
 # %% [markdown]
-# Why is that? The picture in notebook 02 shows it: with `ikj`, every number in a cache line is used before the line is
-# replaced. Now we go up the ladder. In the third rung, every product still costs a load and a store of `out`. The
-# fourth rung takes two rows of `x` and four rows of `w` in one pass. For eight products it needs six loads and two
-# stores, where the third rung needs sixteen and eight. (From left to right k still runs upwards, so each sum keeps its
-# order.)
+# This is the first rung, in plain Python. The second is the same three loops, compiled. The third swaps the two inner
+# loops (`ikj`), so that the innermost one runs along a row. There every product still costs a load and a store of
+# `out`. The fourth rung takes two rows of `x` and four rows of `w` in one pass. For eight products it needs six loads
+# and two stores, where the third rung needs sixteen and eight. (From left to right k still runs upwards, so each sum
+# keeps its order.)
 
 
 # %%
@@ -167,7 +155,7 @@ page.source(products.plan_tiles)
 # **A good place to stop.** You have seen all six rungs. Next we measure how fast each of them is.
 
 # %% [markdown]
-# ## How fast is each rung? (6 min)
+# ## How fast is each rung? (7 min)
 #
 # First, is each of them right? We compare the second to the fifth rung with plain Python, bit by bit in float64:
 
@@ -190,7 +178,19 @@ for name, rung in rungs("f8").items():
     print(f"{name:13} equal: {(out == first).all()}")
 
 # %% [markdown]
-# And how fast is each, as a share of the peak that level 1 measured?
+# And how fast is each?
+
+# %% tags=["hide-input"]
+# a question: run me
+checks.predict(
+    "02-matmul-third-rung",
+    "The second rung is the same three loops, compiled. The third swaps the two inner loops, so that the innermost "
+    "one runs along a row. How many times as fast is the third rung, in float32 and for 512 x 512?",
+    slider=(1, 100),
+)
+
+# %% [markdown]
+# We measure each as a share of the peak that level 1 measured:
 
 # %% tags=["nbval-ignore-output"]
 
@@ -210,9 +210,12 @@ for name, rung in rungs("f4").items():
 print(f"ikj is {speeds['ikj'] / speeds['ijk']:.0f} times as fast as ijk")
 figures.ladder({name: speed / cpu.peak for name, speed in speeds.items()})
 
+# %%
+checks.answer_to("02-matmul-third-rung")
+
 # %% [markdown]
-# The third rung does the same work as the second in another order: it uses many lanes at once, and never walks down a
-# column. The fourth has far fewer loads and stores. The fifth has hardly any, because its sums stay in registers.
+# The picture in notebook 02 shows the cache lines: with `ikj`, every number in a line is used before the line is
+# replaced. The fourth rung has far fewer loads and stores. The fifth has hardly any, because its sums stay in registers.
 #
 # Now the sixth rung. N threads are a little less than N times as fast. Each thread packs `w` for itself, and it takes
 # time to hand out the work and to wait for it.
@@ -233,11 +236,9 @@ for threads in (1, numba.config.NUMBA_NUM_THREADS):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "02-matmul-parts",
     "We add a million numbers in one part, in two, in three and in four parts. How many different results do we get?",
     choices=["one", "two", "four"],
-    answer="four",
-    because="Each addition rounds, and with other parts it rounds in other places. (a + b) + c is not always a + (b + "
-    "c).",
 )
 
 # %%
@@ -251,6 +252,9 @@ def sum_of(numbers):
 
 for parts in (1, 2, 3, 4):
     print(f"parts: {parts}  ", sum_of([sum_of(part) for part in np.array_split(x, parts)]).hex())
+
+# %%
+checks.answer_to("02-matmul-parts")
 
 # %% [markdown]
 # So if a program divides a sum among its threads, its answer on your laptop differs from its answer on a server with

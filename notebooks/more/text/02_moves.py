@@ -4,7 +4,7 @@
 # **In this notebook the table gets more rows: comparisons, transposes, slices, casts, and sums of rows picked by
 # number.**
 #
-# It needs notebook 02: `scalar`, `kernel`, `make`, `launch`. It takes `levels_more/kernels/elementwise.py` and
+# It needs notebook 02: `scalar`, `kernel`, `Plan`, `launch`. It takes `levels_more/kernels/elementwise.py` and
 # `levels_more/kernels/layout.py` apart.
 
 # %%
@@ -26,11 +26,10 @@ cpu = pool()["cpu:0"]
 table = cpu.put(np.arange(6.0).reshape(3, 2))
 
 # %% [markdown]
-# ## More scalar functions (2 min)
+# ## More scalar functions (6 min)
 #
-# More elementwise ops need nothing new. Each is a scalar function, and most take one line, such as `scalar("less",
-# takes="fi", gives=np.bool_)(lambda x, y: x < y)`. An op enters the table when a launch first asks for it. One of these
-# functions is longer:
+# More elementwise ops need nothing new. Each is a scalar function, and most take one line, such as
+# `scalar("power")(lambda x, y: x**y)`. One of these functions is longer:
 
 # %%
 page.source(ops.small_tanh, ops.tanh)
@@ -40,6 +39,21 @@ page.source(ops.small_tanh, ops.tanh)
 
 # %%
 launch("tanh", None, cpu.put(np.array([-20.0, 0.0, 0.5]))).numpy().round(4).tolist()
+
+# %% [markdown]
+# A comparison gives a **mask**, an array of truths, whatever its inputs hold. `where` takes a mask, and picks from one of
+# two arrays. So these ops have a planner of their own. It asks two tables: how many inputs of an op are masks, and which
+# dtype its result has.
+
+# %%
+page.source(ops.plan_masked, ops.mask_op)
+
+# %%
+small = launch("less", None, table, cpu.put(np.array([[3.0]])))
+launch("where", None, small, table, cpu.put(np.zeros((1, 1)))).numpy().tolist()
+
+# %% [markdown]
+# The numbers below 3 have stayed, and zeros stand for the others.
 
 # %% [markdown]
 # ## Another order (14 min)

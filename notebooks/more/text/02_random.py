@@ -3,7 +3,7 @@
 #
 # **In this notebook you compute number one million of a random sequence without the numbers before it.**
 #
-# It needs notebook 02: `kernel`, `make`, `launch`. It takes `levels_more/kernels/random.py` apart.
+# It needs notebook 02: `kernel`, `Plan`, `launch`. It takes `levels_more/kernels/random.py` apart.
 
 # %%
 from course import build

@@ -3,7 +3,7 @@
 #
 # **In this notebook reductions find the largest number and its place, and turn a row into probabilities.**
 #
-# It needs notebook 02: `reduce_rows`, `reduced`, `launch`. It takes `levels_more/kernels/reductions.py` apart.
+# It needs notebook 02: `reduce_loop`, `reduced`, `launch`. It takes `levels_more/kernels/reductions.py` apart.
 
 # %%
 from course import build
@@ -16,7 +16,7 @@ import numpy as np
 
 from course.practice import exercises
 from levels_more.hardware import pool
-from levels_more.kernels import launch, reductions
+from levels_more.kernels import launch, reduce_loop, reductions
 
 cpu = pool()["cpu:0"]
 table = cpu.put(np.arange(6.0).reshape(3, 2))
@@ -76,14 +76,44 @@ launch("log_softmax", None, far_apart).numpy().round(4).tolist()
 # %% [markdown]
 # In the second row softmax gave a 0, whose logarithm would be -infinity. This kernel gives the true value, -1000.
 #
-# ## Four sums side by side (4 min)
+# ## Two quicker loops (10 min)
 #
-# Along a row each addition waits for the one before, which takes several cycles. So `levels_more.kernels` has another
-# loop for sums of rows. It adds up four rows side by side, in four sums that do not wait for each other. Each row is
-# still added up in the same order, so no bit changes.
+# Notebook 02 has one loop for all sums, `reduce_loop`. `levels_more.kernels` has two others, with the same bits. The
+# first one is for sums along rows. There each addition waits for the one before, which takes several cycles. So this
+# loop adds up four rows side by side, in four sums that do not wait for each other. Each row is still added up in the
+# same order.
 
 # %%
 page.source(reductions.reduce_by_fours)
+
+# %% [markdown]
+# The second one is for sums down columns. `reduce_loop` goes down one column after another, so each step lands in
+# another row, and thus in another cache line. This loop goes along the rows, and adds each row to the totals in `out`.
+# Each column is still added up from the top to the bottom.
+
+# %%
+page.source(reductions.reduce_columns)
+
+# %% [markdown]
+# How do the two get into a plan? Notebook 02's list `PLAN_FINISHERS` is empty. `levels_more.kernels` adds this function
+# to it, which plans a reduction anew, with one of the two loops:
+
+# %%
+page.source(reductions.two_loops)
+
+# %% [markdown]
+# Does either loop change a bit? We compare both with `reduce_loop`, as Python:
+
+# %%
+x = np.random.default_rng(0).normal(size=(6, 50))
+plain, quick = np.empty((2, 6, 1))
+reduce_loop(np.add, 0.0)(plain, x.reshape(6, 50, 1))
+reductions.reduce_by_fours(np.add, 0.0)(quick[:, 0], x)
+print("along rows:  ", bool((plain == quick).all()))
+plain, quick = np.empty((2, 1, 50))
+reduce_loop(np.add, 0.0)(plain, x.reshape(1, 6, 50))
+reductions.reduce_columns(np.add, 0.0)(quick, x.reshape(1, 6, 50))
+print("down columns:", bool((plain == quick).all()))
 
 # %% [markdown]
 # ## Exercises (optional)

@@ -22,10 +22,11 @@ cpu = pool()["cpu:0"]
 # %% [markdown]
 # ## What a kernel is tested on (5 min)
 #
-# In notebook 02 a relu without a branch gave NaN where it should have given 0. So a new kernel is tested before it is
-# used. The inputs are random numbers and special ones: 0.0 and -0.0, infinities, and NaN. Every index is checked, in
-# the kernel and in the functions that it calls. For most ops the test inputs follow from the kind of op. For matrix
-# products and for ops that pick rows by number they are written down, and include an empty array.
+# In notebook 02 a relu without a branch gave NaN where it should have given 0. Level 2's `use` does not notice: it only
+# has each index of the new kernel checked. The `use` of `levels_more.kernels` tests the kernel first. The inputs are
+# random numbers and special ones: 0.0 and -0.0, infinities, and NaN. Every index is checked, in the kernel and in the
+# functions that it calls. For most ops the test inputs follow from the kind of op. For matrix products and for ops that
+# pick rows by number they are written down, and include an empty array.
 
 # %%
 page.source(verify.cases_of, verify.drawn)
@@ -38,7 +39,7 @@ page.source(verify.cases_of, verify.drawn)
 page.source(verify.outcome)
 
 # %% [markdown]
-# ## Right or refused (9 min)
+# ## Right or refused (13 min)
 #
 # All trials run in both dtypes. The current kernel runs first, and its results are the expected ones. Your results must
 # agree with them to 12 digits in float64 and to 5 in float32. So a kernel may add in another order, though the losses
@@ -52,6 +53,16 @@ page.source(verify.verify_kernel)
 
 # %%
 page.source(verify.counter_example)
+
+# %% [markdown]
+# `use` is the trial, and then the `use` of level 2. A function that has passed needs no check of its indices any more,
+# so `try_kernel` notes it in `TRIED`, and it runs at full speed.
+
+# %%
+page.source(verify.try_kernel, verify.use)
+
+# %% [markdown]
+# Here is notebook 02's relu without a branch again:
 
 
 # %%

@@ -88,11 +88,8 @@ def train_on(names, x, y, weights, batches, rate):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-devices-two-gpus",
     "We run the same 20 steps on one GPU, and then split over two. Are the 20 losses equal to the last bit?",
-    "no, but two runs on two GPUs are",
-    "The sum over ten rows is now a sum of two sums over five rows each, and float32 rounds these differently. But "
-    "the order is fixed, so every run on two devices rounds in the same way. One device can also give the bits of "
-    "two, if it adds in their order: first one half, then the other.",
     choices=["yes", "no, but two runs on two GPUs are", "no, and two runs on two GPUs differ as well"],
 )
 
@@ -104,6 +101,9 @@ halves_in_turn = train_on(["gpu:0", "gpu:0"], *data)
 pairs = {"one, two": (one, two), "two, two again": (two, again), "two, one in halves": (two, halves_in_turn)}
 for name, (p, q) in pairs.items():
     print(f"{name:19} equal to 1e-6: {np.allclose(p, q, 1e-6, 0)}, to the bit: {(p == q).all()}")
+
+# %%
+checks.answer_to("03-devices-two-gpus")
 
 # %% [markdown]
 # So one device and two differ only in the order of a sum: one device that takes the halves in turn gives the bits of

@@ -99,10 +99,9 @@ page.source(fused_loops.loop_of, fused_loops.units_of)
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-fused-units",
     "Matrix products and sums stay alone. Into how many units do the ops of our layer fall?",
     choices=["about as many as there are ops", "about half as many", "one"],
-    answer="about half as many",
-    because="The ops between two products or sums become one loop, and so does the whole update of a variable.",
 )
 
 # %%
@@ -110,6 +109,9 @@ units = fused_loops.units_of(graph)
 print(len(graph.ops), "ops,", len(units), "units")
 for unit in units:
     print(unit)
+
+# %%
+checks.answer_to("03-fused-units")
 
 # %% [markdown]
 # ## A loop as a program (4 min)
@@ -215,12 +217,10 @@ print("losses equal:", losses[0] == losses[1])
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-fused-step",
     "Replayed, a step takes about 35 microseconds. How long does it take as a list of programs, with many steps in "
     "one call?",
     choices=["about half", "about a tenth", "less than a hundredth"],
-    answer="about a tenth",
-    because="Replayed, each of the 23 launches takes over a microsecond, nearly all of it for Python and for new "
-    "memory. The arithmetic is the smallest part.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -231,6 +231,9 @@ t_many = min(timeit.repeat(lambda: many.over([rows, target], order), number=1, r
 print(
     f"µs a step: {t_replay * 1e6:.0f} replayed, {t_single * 1e6:.0f} as a list, {t_many * 1e6:.1f} with many in a call"
 )
+
+# %%
+checks.answer_to("03-fused-step")
 
 # %% [markdown]
 # The numbers are the same. What has gone is the Python between the launches. And programs of the assembler have
@@ -288,12 +291,10 @@ page.source(small_ops.caller)
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-fused-call",
     "The next cell calls what numba has compiled for `a + b`, with three arrays of 100 numbers. Then it calls a "
     "program that does the same. How long does the call of the program take?",
     choices=["less than numba's", "about as long", "several times as long"],
-    answer="several times as long",
-    because="Python must look up the addresses of three arrays, one after the other, and pack a block. numba's call "
-    "does the same in C.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -302,12 +303,15 @@ small, out = small_ops.SMALL, cpu.alloc((100,), "f4")
 for how, small_ops.SMALL in (("numba's", -1), ("program", small)):
     PLANS.clear()
     launch("add", out, a, b)
-    run, x, y, z = planned("add", (a, b), {}).run, out.data, a.data, b.data
+    run, x, y, z = planned("add", (a, b), {}).compiled, out.data, a.data, b.data
     t_run, t_launch, t_op = (
         1e6 * min(timeit.repeat(what, globals=globals(), number=10000, repeat=9)) / 10000
         for what in ("run(x, y, z)", "launch('add', out, a, b)", "a + b")
     )
     print(f"{how}: the call alone {t_run:.2f} µs, a launch {t_launch:.2f} µs, a + b {t_op:.2f} µs")
+
+# %%
+checks.answer_to("03-fused-call")
 
 # %% [markdown]
 # So why do small launches run programs? Because compiling matters more here: numba takes a third of a second to compile

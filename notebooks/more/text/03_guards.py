@@ -25,11 +25,9 @@ figures.you_are_here(3)
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-guards-rate",
     "A compiled step reads a global `rate = 0.1`. Then we set `rate = 0.2` and call it again. Which rate does it use?",
     choices=["0.1: the graph holds a constant", "0.2", "an error"],
-    answer="0.2",
-    because="The graph does hold a constant. But `function` watches the name `rate`. It now has another value, so the "
-    "function is traced again.",
 )
 
 # %%
@@ -38,6 +36,9 @@ scaled_sum = function(lambda x: reduce_sum(rate * x))
 before = float(scaled_sum(constant([1.0, 2.0])))
 rate = 0.2
 print(f"{before:.3f} {float(scaled_sum(constant([1.0, 2.0]))):.3f} - traced {scaled_sum.traces} times")
+
+# %%
+checks.answer_to("03-guards-rate")
 
 # %% [markdown]
 # Such checks are called **guards**. Which names does a function read? Its code object lists them: the globals that its
@@ -115,7 +116,7 @@ print(function(lambda x: where(reduce_sum(x) > 0.0, x * 2.0, x))(constant([1.0, 
 # ## A kernel of your own (2 min)
 #
 # The table of kernels is watched as well. If your kernel is a scalar function without an `if`, it is compiled into the
-# program like ours. Any other kernel is launched on its own, and so are the ops around it:
+# program like ours. Any other kernel is launched on its own, and so are the ops around it. A note says so, and why:
 
 # %%
 rows, own = constant(np.arange(20.0).reshape(10, 2)), function(lambda x: reduce_sum(x))

@@ -83,15 +83,16 @@ page.source(indexing._without_dots, indexing.slice_of)
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-more-ops-shape",
     "x has the shape (4, 3, 2). What is the shape of x[..., None, 0]?",
     choices=["(4, 3, 1)", "(4, 3, 2, 1)", "(1, 3, 2)"],
-    answer="(4, 3, 1)",
-    because="The 0 selects from the last axis, which is dropped. The None before it is a new axis of length one. "
-    "`...` stands for the rest: the first two axes, unchanged.",
 )
 
 # %%
 print(constant(np.zeros((4, 3, 2)))[..., None, 0].shape)
+
+# %%
+checks.answer_to("03-more-ops-shape")
 
 # %% [markdown]
 # A **mask** selects numbers by their values. It needs neither an op nor a rule of its own: `gather` takes the rows

@@ -53,16 +53,17 @@ page.source(passes.rebuilt, passes.cse)
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-passes-cse",
     "`rows @ w - target` appears twice in the program, as two ops each time. How many ops does `cse` save?",
     choices=["one: the product", "two: the product and the difference", "none: they are other nodes"],
-    answer="two: the product and the difference",
-    because="The second product is replaced by the first. Then the second difference has the same inputs as the first "
-    "difference, so it is replaced, too. Because the ops are visited in order, one walk is enough.",
 )
 
 # %%
 once = passes.cse(dce(before))
 print(len(before.ops), "ops traced,", len(dce(before).ops), "needed,", len(once.ops), "different")
+
+# %%
+checks.answer_to("03-passes-cse")
 
 # %% [markdown]
 # The key of an op must differ whenever the numbers could differ. `clip(x, 0.0, 1.0)` and `clip(x, -0.0, 1.0)` are

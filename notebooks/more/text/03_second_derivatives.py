@@ -28,11 +28,9 @@ figures.you_are_here(3)
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-second-derivatives-cube",
     "y = x³ at x = 3. What is the gradient of the gradient?",
     choices=["27", "18", "an error: gradients cannot be differentiated"],
-    answer="18",
-    because="The gradient is 3x² = 27, and its own gradient is 6x = 18. The rules consist of ops. So the walk of the "
-    "inner tape passed the door, and the outer tape recorded it like any other program.",
 )
 
 # %%
@@ -42,6 +40,9 @@ with GradientTape() as outer:
         y = x * x * x
     first = inner.gradient(y, x)
 print("first derivative", float(first), "second", float(outer.gradient(first, x)))
+
+# %%
+checks.answer_to("03-second-derivatives-cube")
 
 # %% [markdown]
 # What does each tape record? Each op of the inner program passes both tapes: the inner one records it and hands it on

@@ -62,13 +62,10 @@ print(f"dw {float(dw)}, db {float(db)}, from {len(records)} records")
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-torch-records",
     "The tape stays open for 100 more predictions `x * w + b`, whose gradients are not needed. How many records does "
     "it hold then?",
     choices=["4, those of the loss", "204", "more than 204"],
-    answer="more than 204",
-    because="There are 4 records of the loss, 200 of the predictions, and those of the walk back, whose rules pass "
-    "the door as well. The tape cannot know which of them will be needed. So it keeps all of them, and with them "
-    "every tensor that was ever computed.",
 )
 
 # %%
@@ -76,6 +73,9 @@ for _ in range(100):
     x * w + b
 print(len(always.records), "records")
 always.__exit__()  # what `with` calls at its end
+
+# %%
+checks.answer_to("03-torch-records")
 
 # %% [markdown]
 # ## Each result keeps its piece (6 min)
@@ -185,11 +185,9 @@ print("w.grad", float(w.grad), " b.grad", float(b.grad), " x.grad", x.grad, " x 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-torch-again",
     "The same loss is computed again, and `backward` is called again. What is `w.grad` now?",
-    24,
     slider=(0, 48, 6),
-    because="The new 12 is added to the 12 that is already there. In this way the losses of several parts of a batch can "
-    "share a step. Between two steps the program must set the gradient back to zero. That is what `zero_grad` is for.",
 )
 
 # %%
@@ -197,8 +195,11 @@ error = x * w + b - y
 (error * error).backward()
 float(w.grad)
 
+# %%
+checks.answer_to("03-torch-again")
+
 # %% [markdown]
-# ## A step must not be recorded (6 min)
+# ## A step must not be recorded (7 min)
 #
 # Now we train: the new `w` is `w` minus a little of its gradient. If we write this like any other line, the step is
 # recorded, too:
@@ -226,9 +227,11 @@ listening = [True]
 
 @contextlib.contextmanager
 def no_grad():
-    listening[0] = False
-    yield
-    listening[0] = True
+    before, listening[0] = listening[0], False
+    try:
+        yield
+    finally:  # also after an error; inside another such block, recording stays off
+        listening[0] = before
 
 
 class InPlace(Wanting):
@@ -301,12 +304,9 @@ except RuntimeError as error:
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-torch-view",
     "`a` holds four zeros, and `b = a.view(2, 2)` is a view of it. Then `b[0, 0] = 7.0` is set. What does `a` hold?",
     choices=["four zeros: a tensor never changes", "a 7 and three zeros", "an error"],
-    answer="a 7 and three zeros",
-    because="In PyTorch a view shares the memory of its tensor. On level 3 a tensor never changes, so there `a` would "
-    "hold four zeros. A program written for PyTorch may depend on the 7, so `levels_more.torch` keeps track of which "
-    "tensors are views of which.",
 )
 
 # %%
@@ -315,12 +315,16 @@ b = a.view(2, 2)
 b[0, 0] = 7.0
 a
 
+# %%
+checks.answer_to("03-torch-view")
+
 # %% [markdown]
 # Changing tensors in place has a price. The framework must know which tensors share memory, and a gradient that needs
 # the old numbers must not read the new ones. PyTorch counts the changes of each tensor. If a gradient needs numbers
-# that are gone, it raises an error ("modified by an inplace operation"). `levels_more.torch` keeps the old numbers and
-# computes with them, without an error. Level 3 pays no such price, because it never changes a tensor: an assignment
-# makes the variable refer to a new one. (TensorFlow and JAX made the same choice.)
+# that are gone, it raises an error ("modified by an inplace operation"). `levels_more.torch` raises one, too, if they
+# were the numbers of a weight. Of any other tensor it keeps the old numbers for the gradient. Level 3 pays no such
+# price, because it never changes a tensor: an assignment makes the variable refer to a new one. (In TensorFlow and JAX,
+# too, a tensor never changes.)
 #
 # ## What else differs (3 min)
 #
@@ -405,8 +409,8 @@ for name, run in {
     print(f"{name:20} {min(timeit.repeat(run, number=200, repeat=3)) / 200 * 1e6:6.1f} µs a step")
 
 # %% [markdown]
-# PyTorch itself records in the same way, but in C++. Its `torch.compile` traces like our `function`, and for the same
-# reason.
+# PyTorch itself records in the same way, but in C++. Its `torch.compile` makes one program of several ops, as our
+# `function` does, and for the same reason. But it reads a function's bytecode: a `print` still runs in every call.
 #
 # ## Without a check (1 min)
 #

@@ -142,15 +142,20 @@ print(species, species.ids({"species": ["Gentoo", "Adelie", "Gentoo"]}), sep="\n
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "04-columns-emperor",
     "The vocabulary holds three species. Now comes a bird of a fourth, an Emperor. What will its row hold?",
     choices=["nothing: it is an error", "a 1 for one of the three species", "three zeros", "three times 1/3"],
-    answer="three zeros",
-    because="Its id is -1, which is none of the three categories. Three zeros say nothing about the species, and nothing is "
-    "known about it. TensorFlow does the same. If you would rather have an error, look for -1 in the ids.",
 )
 
 # %%
 page.source(IndicatorColumn)
+
+# %%
+emperor = {"species": ["Emperor", "Gentoo"]}
+print(DenseFeatures([indicator_column(species)])(emperor).numpy())
+
+# %%
+checks.answer_to("04-columns-emperor")
 
 # %% [markdown]
 # **A good place to stop.** Each word has an id, and each id has a row with a 1 in its place.
@@ -231,11 +236,9 @@ penguins.one_line_or_three(birds["bill_depth_mm"], birds["body_mass_g"], birds["
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "04-columns-island",
     "Added to the measures alone, the island improves the predictions. Will it still help a model that has the species?",
     choices=["yes, about as much", "yes, but half as much", "hardly, or not at all"],
-    answer="hardly, or not at all",
-    because="In this table Gentoos live on only one of the three islands, and Chinstraps on only one other. So the island says "
-    "something about the species, and that made it useful. A model that has the species learns hardly anything new from it.",
 )
 
 # %%
@@ -260,6 +263,9 @@ for told, columns in {"nothing": [], "island": words[1:], "species": words[:1], 
     dense = trained(features, train_set, batches, SGD(0.02))
     score = figures.r_squared(test["body_mass_g"][:, None], dense(features(test)).numpy())
     print(f"measures and {told:8} test R² {score:.3f}")
+
+# %%
+checks.answer_to("04-columns-island")
 
 # %% [markdown]
 # In this split, the three species numbers explain two fifths of what the measures alone leave unexplained. Adding the

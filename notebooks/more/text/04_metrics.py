@@ -35,7 +35,7 @@ from levels_more.mid_level.metrics import (
 )
 
 # %% [markdown]
-# ## How good is it? (21 min)
+# ## How good is it? (19 min)
 #
 # A loss is chosen for its gradient. People want to know something else: what share of the answers is right? That share
 # is the **accuracy**. No model can be trained on it, because a small change of a weight does not change it, and so its
@@ -46,13 +46,17 @@ from levels_more.mid_level.metrics import (
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "04-metrics-last-batch",
     "101 rows come in batches of 100. In the first batch 90 rows are right; in the second, the only row is wrong. A progress bar "
     "shows the mean of the two accuracies. How far is that from the accuracy over all rows?",
     choices=["0.001", "0.01", "0.44"],
-    answer="0.44",
-    because="The mean of 0.9 and 0 is 0.45. But 90 of 101 rows are right, and that is 0.891. In the mean of the two accuracies, "
-    "the one row of the second batch counts as much as the hundred of the first.",
 )
+
+# %%
+print(f"the mean of the two: {(90 / 100 + 0 / 1) / 2}, over all rows: {90 / 101:.3f}")
+
+# %%
+checks.answer_to("04-metrics-last-batch")
 
 # %% [markdown]
 # So a **metric** does not store accuracies. It stores two sums: the number of rows so far, and how many of them were
@@ -114,7 +118,7 @@ print(f"accuracy {accuracy.result():.3f}")
 # **A good place to stop.** A metric adds up over batches, and divides at the end.
 
 # %% [markdown]
-# ## The same pattern again (22 min)
+# ## The same pattern again (24 min)
 #
 # `Mean` follows the same pattern and averages whatever it is given. Every loss can also serve as a metric: the metric
 # is its mean over all samples, however these are split into batches.

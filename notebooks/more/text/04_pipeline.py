@@ -62,22 +62,23 @@ print(*through(20))
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "04-pipeline-buffer",
     "The same twenty numbers pass through `shuffle(buffer_size=1)`. In which order do they come out?",
     choices=["thoroughly shuffled", "neighbours may swap places", "as they came"],
-    answer="as they came",
-    because="With a buffer of one there is nothing to choose from. If the rows are sorted by class, too small a buffer gives batches "
-    "of a single class. Training then suffers, and no error or warning appears.",
 )
 
 # %%
 for size in (1, 3, 20):
     print(f"{size:2}:", *through(size))
 
+# %%
+checks.answer_to("04-pipeline-buffer")
+
 # %% [markdown]
 # With a buffer of three no number comes more than two places early, though one may come much later: 11 comes seven
 # places late. Only a buffer with room for all rows shuffles them thoroughly.
 #
-# ## Cut into batches (10 min)
+# ## Cut into batches (11 min)
 #
 # An **element** is an array, or a tuple or dict of elements, as in `({"depth": …, "species": …}, mass)`. An operation
 # on an element is applied to each of its arrays, however deep they are nested:
@@ -151,6 +152,8 @@ print(*repeated(lambda: cached(lambda: multiples, kept), range(2)))
 # The multiples come twice, although the generator in the middle can be used only once. The second pass took them from
 # the cache.
 #
+# **A good place to stop.** A pipeline mixes rows, cuts batches and computes.
+#
 # ## Fetched while you compute (8 min)
 #
 # If a step waits for the disk and then the disk waits for the step, each is idle while the other works. `prefetch` runs
@@ -164,12 +167,10 @@ page.source(prefetched)
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "04-pipeline-prefetch",
     "There are eight batches. Reading one takes 4 ms and training on it 6 ms, which makes 80 ms one after another. How long does it "
     "take with `prefetch(2)`?",
     choices=["about 80 ms, Python runs one thread at a time", "about 52 ms", "about 32 ms"],
-    answer="about 52 ms",
-    because="Training waits only for the first batch: 4 + 8 · 6 = 52. Only one thread at a time runs Python code, but a thread that "
-    "waits for a disk or runs a compiled kernel does not run Python code.",
 )
 
 # %% [markdown]
@@ -204,13 +205,14 @@ def quickest(size):
 
 figures.timeline({"without prefetch": quickest(0), "prefetch(2)": quickest(2)})
 
+# %%
+checks.answer_to("04-pipeline-prefetch")
+
 # %% [markdown]
 # Reading and training now overlap, and the total time is that of the longer of the two. If reading took longer,
 # training would be the hidden one. Two stages that both run Python would only take turns, so nothing would be hidden.
 # This is also the reason why stages compute with NumPy. An open gradient tape records every op, and it would also
 # record the ops of the other thread.
-#
-# **A good place to stop.** A pipeline mixes rows, cuts batches, computes, and reads while you train.
 #
 # ## Around a dataset (5 min)
 #
@@ -247,12 +249,13 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ## From a file, from a generator (12 min)
+# ## From a file, from a generator (13 min)
 #
 # Most data comes as a file of columns. The first value of a column that is not missing decides its kind: if it is a
 # number, the column holds numbers, otherwise text. Numbers become int64 if all are whole and none is missing, else
 # float32, or float64 where float32 would change a whole number, make different numbers equal, or make one 0. A missing
-# number is NaN, a missing text "".
+# number is NaN, a missing text "". One exception: if a value has a zero in front of other digits, as the postal code
+# 00501 has, the column holds codes, and stays text.
 
 # %%
 page.source(column)

@@ -44,11 +44,9 @@ net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level i
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-cost-launches",
     "Run op by op, a step of the line takes 17 launches on level 3. How many does the same step take in `fit`, op by op?",
     choices=["17", "18", "about 50: each level adds its own"],
-    answer="18",
-    because="Layers, losses and `fit` compute nothing themselves; they only call ops. The one additional launch belongs to the "
-    "optimizer, which counts its steps.",
 )
 
 # %%
@@ -62,6 +60,9 @@ patient.compile(SGD(task.learning_rate), "mse")
 ten = task.x[task.batches[0]], task.y[task.batches[0]]
 opened = xray.opened(patient, *ten)
 print(opened)
+
+# %%
+checks.answer_to("05-cost-launches")
 
 # %% [markdown]
 # A row that is indented further happens inside the row above it. Read it from the top: level 5 calls level 4, level 4
@@ -144,12 +145,10 @@ except LookupError as error:
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-cost-jax",
     "Now take a large net, 784-512-512-10, in batches of 256. A step of our compiled epoch takes 4,100 µs. How long does a step of "
     "JAX take? For the rings it took more than twice as long as ours.",
     choices=["about as long", "twice as long", "20 times as long"],
-    answer="about as long",
-    because="Nearly all of the time goes to matrix products, and in every library these run near the peak of the machine. Next to "
-    "that, the time that a framework spends around them hardly counts.",
 )
 
 # %% [markdown]
@@ -157,7 +156,11 @@ checks.predict(
 # |---|---|--:|---|--:|--:|
 # | 784-512-512-10, batch 256, Adam, 1 thread: epoch | 4 | 4,120 | JAX lax.scan | 4,090 | 0.993 **behind** |
 # | 784-512-512-10, batch 256, Adam, 2 threads: epoch | 3 function.over | 2,320 | JAX lax.scan | 2,370 | 1.02 |
-#
+
+# %%
+checks.answer_to("05-cost-jax")
+
+# %% [markdown]
 # On one thread JAX is 1 % ahead. On two threads `levels` is ahead by 2 %, because its list of programs is cut into
 # parts, and each thread takes the next part that is free. On another computer we were 7 % ahead on one thread. So such
 # claims of speed hold only for one computer. A small step shows the overhead, a large step shows the arithmetic, and
@@ -169,7 +172,7 @@ line = compare.measure(task, *line_on_all)
 net = compare.measure(rings, *net_on_all, last=100, repeats=1)
 
 # %% [markdown]
-# ## The net on all levels (2 min)
+# ## The net on all levels (1 min)
 #
 # Notebook 05 drew the times of the line on all levels, predicted and measured. Here are those of the net.
 
@@ -178,13 +181,12 @@ tour.five_levels(net)
 
 # %% [markdown]
 # A step of the net does 260 times the arithmetic of a step of the line, so the time for tracing no longer matters. "3
-# compiled", "4" and "5" take about the same time. In the core alone they also take the time of "1 scalar", because they
+# compiled", "4" and "5" take about the same time. In the core alone they also take the time of "1 float64", because they
 # run its program. That is slower than predicted. Its operations wait for one another, as notebook 01 showed, but the
 # peak in the formula assumes that all lanes are in use.
 #
 # Here `levels_more` is loaded, and the step becomes a fused program (*more/03_fused*), whose lanes run over columns. So
-# in float64 it is quicker than "1 scalar", with the same bits. "1 SIMD" is quicker still, because it uses float32 and
-# one lane per row.
+# in float64 it is quicker than "1 float64", with the same bits.
 #
 # The code of the five levels, with all helper functions, fits on one side of A4 for the line and another for the net.
 # The next cell saves that page beside this notebook; open it in a browser to print it.
@@ -201,11 +203,9 @@ side_by_side.on_paper("side_by_side.html", line, net).name
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-cost-cards",
     "A friend runs this course on another computer, and you compare your cards. What is the same on both?",
     choices=["nothing", "the times, up to a factor", "the losses, to the last bit"],
-    answer="the losses, to the last bit",
-    because="Caches, clock rates and lanes differ, and each time depends on them in a different way. The losses depend on the order "
-    "and the rounding of float64 operations. Our code fixes the order, and the standard IEEE 754 fixes the rounding.",
 )
 
 # %% [markdown]
@@ -233,6 +233,9 @@ print(
     share_card.fingerprint(line._replace(rows=[line.rows[-1]._replace(losses=losses)]), net),
     "after one loss has changed in its last bit",
 )
+
+# %%
+checks.answer_to("05-cost-cards")
 
 # %% [markdown]
 # The first line is `aba007ec7ceeaf70`, on your machine and on any other. To keep the card, run

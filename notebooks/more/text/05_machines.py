@@ -143,11 +143,9 @@ for rank, dw in enumerate(ranks.apply_sync(by_hand)):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-machines-gradient",
     "Now one process computes with all ten rows at once, in float64. Does it get the same gradient?",
     choices=["yes, in every bit", "yes, except for the last digits", "no, half of it"],
-    answer="yes, except for the last digits",
-    because="The same ten terms are added, but in another order: first within each rank, then across the ranks. Each addition "
-    "rounds, so another order gives other last bits. Both results are right to fifteen digits.",
 )
 
 # %%
@@ -157,6 +155,9 @@ with GradientTape() as tape:
     error = line.x[:10] @ w - line.y[:10]
     loss = reduce_mean(error * error)
 print("alone ", *map(float.hex, tape.gradient(loss, w).numpy().ravel().tolist()))
+
+# %%
+checks.answer_to("05-machines-gradient")
 
 # %% [markdown]
 # This is the usual way to train on several machines: **data parallel**, with summed gradients. But the result now
@@ -236,11 +237,9 @@ for rank, weights in enumerate(ranks["weights"]):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-machines-weights",
     "One process, without MPI, trains the same net on the same batches. Which of its weights differ?",
     choices=["none", "a few, in their last bits", "all, in their last bits"],
-    answer="none",
-    because="Each rank added the same rows in the same order as one process does. That holds for any number of ranks, even if "
-    "they cannot share a batch equally, and for the accuracy as well.",
 )
 
 # %%
@@ -249,6 +248,9 @@ exec(program, alone)
 print("alone ", digest(alone["weights"]))
 print("the same losses, too:", (ranks["history"][0].losses == alone["history"].losses).all())
 print("the same accuracies: ", ranks["history"][1].history["accuracy"] == alone["history"].history["accuracy"])
+
+# %%
+checks.answer_to("05-machines-weights")
 
 # %% [markdown]
 # The same program ran with MPI on two ranks, and in this kernel without MPI. In a terminal the command is `mpiexec -n 4
@@ -322,11 +324,9 @@ def step_time(ranks, work, nbytes, latency, bandwidth):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-machines-two-ranks",
     "A step of the rings' net takes a few µs in one process, and its 61 weights are 244 bytes. How long does the step take on two ranks?",
     choices=["half as long", "as long", "several times as long"],
-    answer="several times as long",
-    because="Splitting the work saves a microsecond or two, but the message alone costs several, and so does the Python code between "
-    "our programs and MPI. If a step is shorter than a message, two ranks on one computer are far slower than one.",
 )
 
 # %%
@@ -371,6 +371,9 @@ for widths in ([2, 4, 8, 1], [784, 512, 512, 10]):
         work = one * n / min(n, os.cpu_count())
         predicted = step_time(n, work, nbytes, latency / 2, bandwidth)
         print(f"   {n} ranks: predicted {1e6 * predicted:6.0f} µs, measured {1e6 * measured(n, widths):6.0f} µs")
+
+# %%
+checks.answer_to("05-machines-two-ranks")
 
 # %% [markdown]
 # The small net becomes slower, and by more than predicted: the formula includes the message, but not the Python code

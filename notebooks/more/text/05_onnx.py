@@ -101,16 +101,17 @@ page.source(onnx_graph, info)
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-onnx-nodes",
     "Our net has three layers: Dense(4, relu), Dense(8, relu), Dense(1, sigmoid). How many nodes does its ONNX graph have?",
-    9,
-    because="Each layer gives three nodes: a product, a sum and an activation. The layers themselves are not in the graph. They "
-    "were Python code, which ran while the model was traced.",
 )
 
 # %%
 graph = onnx_graph(model)
 for node in graph.node:
     print(f"{node.output[0]:>3} = {node.op_type}({', '.join(node.input)})")
+
+# %%
+checks.answer_to("05-onnx-nodes")
 
 # %% [markdown]
 # The weights kept their names. Now we have to say which version of the ops we use, the **opset**. Then ONNX checks
@@ -201,24 +202,24 @@ print("function " + forward.rsplit("}", 1)[0] + "}")
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-onnx-browser",
     "`levels` and the browser compute the outputs of all units for the same point. Which outputs may differ?",
     choices=["none", "only the last one, the probability", "all, in their last digits"],
-    answer="only the last one, the probability",
-    because="JavaScript's numbers are float64, so sums of products in the same order round to the same bits. Only the rounding of exp "
-    "is left to each browser, and only the sigmoid at the very end needs exp.",
 )
-
-# %% [markdown]
-# ([ECMAScript](https://tc39.es/ecma262/#sec-math.exp), the standard of JavaScript, calls the result of `Math.exp`
-# "implementation-approximated". A test checks that all hidden values are equal, and that the probability agrees to a
-# millionth.)
 
 # %%
 reach = {"x1": (-11, 11), "x2": (-11, 11)}
 export_page(load_model("rings"), "rings.html", inputs=reach, outputs=["inner ring", "outer ring"])
 print(f"{Path('rings.html').stat().st_size / 1000:.0f} kB for the whole page, with the net")
 
+# %%
+checks.answer_to("05-onnx-browser")
+
 # %% [markdown]
+# ([ECMAScript](https://tc39.es/ecma262/#sec-math.exp), the standard of JavaScript, calls the result of `Math.exp`
+# "implementation-approximated". A test checks that all hidden values are equal, and that the probability agrees to a
+# millionth.)
+#
 # Now **open the page**. In Lab's file browser, right-click `rings.html` and choose *Open in New Browser Tab*; outside
 # of Lab, a double click opens it. Move the point across the plane with the mouse or the arrow keys: hidden units switch
 # on and off. Each corner of the blue region is a place where one of them switches. The page needs no network. Send it

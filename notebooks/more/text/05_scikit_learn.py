@@ -131,19 +131,18 @@ print(measures[0], sexes[0])
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-scikit-learn-raw",
     "A net with hidden layers of 4 and 8 relus gets these raw measures. For what share of the penguins is its answer right?",
-    "0.5",
     choices=["0.5", "0.7", "0.9"],
-    because="""It does no better than a coin toss. Thousands of grams hide the millimetres: the mass alone decides the sign of the
-    input of each relu in the first layer, so that input is positive for all penguins or for none. After a few large steps, it
-    is negative for three of the four relus. A relu that gives 0 passes no gradient on, so these three stay **dead**. With what
-    is left, the net gives the same answer for every penguin.""",
 )
 
 # %%
 coin = DNNClassifier(random_state=1)
 print(f"share of right answers: {cross_val_score(coin, measures, sexes, cv=folds).mean():.1f}")
 print("fitted to all penguins, it answers:", *np.unique(coin.fit(measures, sexes).predict(measures)))
+
+# %%
+checks.answer_to("05-scikit-learn-raw")
 
 # %% [markdown]
 # The cure is to standardise first. In scikit-learn, a standardiser and a classifier make a **pipeline**, which is an

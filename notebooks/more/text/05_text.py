@@ -94,12 +94,10 @@ write(lambda text: table[characters.index(text[-1])])
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-text-pairs",
     "A model that gives all 34 characters the same probability has the loss log 34 = 3.53. What is the loss of the table on sentences "
     "that it has not counted?",
     choices=["3.4: one character says little", "about 2.3", "below 1: English is regular"],
-    answer="about 2.3",
-    because="exp(2.28) is about 10: after a character the table hesitates between ten others instead of 34. It knows a single "
-    "character only, and so it can do no better, however long the text.",
 )
 
 
@@ -109,6 +107,9 @@ def loss_of_table(numbers):
 
 
 print(f"loss {loss_of_table(numbers):.4f}, held out {loss_of_table(unseen):.4f}")
+
+# %%
+checks.answer_to("05-text-pairs")
 
 # %% [markdown]
 # ## The same table, learned (5 min)
@@ -301,17 +302,18 @@ def one_head():
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-text-one-head",
     "The table of pairs has a loss of 2.28. What is the loss of the net with one head, after 2,000 steps, on the held-out sentences?",
     choices=["about 2.2", "about 2.0", "about 0.1"],
-    answer="about 0.1",
-    because="That is too good, and it is no learning. The answer for a place is the next character, and that stands in the window, one "
-    "place further on. Nothing keeps the head from taking it from there.",
 )
 
 # %%
 cheating = train_on_text(one_head)
 print(f"held out {cheating.evaluate(*held_out):.4f}")
 write(shares_of(cheating))
+
+# %%
+checks.answer_to("05-text-one-head")
 
 # %% [markdown]
 # The loss is tiny, and what it writes is worthless. When it writes, there is no next character to copy: behind the last one
@@ -484,15 +486,16 @@ print(f"predicted {1e3 * predicted:.2f} ms, measured {1e3 * seconds(op_by_op, re
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "05-text-compiled",
     "Op by op, a step of the line takes some hundred times as long as compiled. How is it for this step?",
     choices=["about 100 times as long", "about 10 times as long", "about twice as long"],
-    answer="about twice as long",
-    because="The line did 160 operations in a step, so it paid for launches and for little else. Here a launch has 270,000 "
-    "operations to do, on average. The larger the model, the less the framework around it costs.",
 )
 
 # %%
 print(f"compiled, measured {1e3 * seconds(lambda: step(*batch), repeats=30):.2f} ms")
+
+# %%
+checks.answer_to("05-text-compiled")
 
 # %% [markdown]
 # ## Beside PyTorch (3 min)

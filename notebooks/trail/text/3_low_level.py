@@ -29,15 +29,16 @@ def f(x):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-imaginary",
     "What is `f(2 + 1e-20j).imag / 1e-20`?",
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
-    answer="12, to the last digit",
-    because="A complex number keeps its two parts apart, so 1e-20 is not lost beside 2. (2 + εi)³ = 8 + 12εi - 6ε² - ε³i: "
-    "12 is the factor of εi.",
 )
 
 # %%
 f(2 + 1e-20j).imag / 1e-20
+
+# %%
+checks.answer_to("03-imaginary")
 
 # %% [markdown]
 # We called `f` with another *kind* of number, and this number carried the derivative along. `f` itself stayed as it was. Our own kind of
@@ -93,7 +94,7 @@ print(f"loss {loss.buffer.numpy()};", *[op for op, _, _ in notes])
 # The error is 3·2 + 1 - 5 = 2, and its square is 4. By hand, the slope in w is 2·error·x = 12. Can we read it off the tape?
 
 # %% [markdown]
-# ## Read it backwards (11 min)
+# ## Read it backwards (12 min)
 #
 # Suppose we know how fast the loss changes with the *result* of an op. Call this number `dy`. Then we want to know how fast the loss
 # changes with each *input*. For a sum it is the same `dy`. For a product, y = a·b, the result changes b times as fast as `a`. So `a`
@@ -133,12 +134,28 @@ print("w gets", walk(written, loss, give)[w].buffer.numpy(), "and by hand it is 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "03-half",
     "6 is half of 12. Where did the other half go?",
     choices=["the rule of the product forgets a factor 2", "`error` is used twice", "`w` was read too early"],
-    answer="`error` is used twice",
-    because="Both factors of `error * error` are `error`. So `error` gets a share of 2·1 = 2 twice, and the second share "
-    "replaced the first. What is used twice moves the loss twice, so the shares must be added.",
 )
+
+# %% [markdown]
+# We walk once more, and print the shares that `error`, `b` and `w` get:
+
+# %%
+names = {error: "error", b: "b", w: "w"}
+
+
+def give_and_tell(gradients, x, share):
+    if x in names:
+        print(f"{names[x]:5} gets {share.buffer.numpy()}")
+    give(gradients, x, share)
+
+
+half = walk(written, loss, give_and_tell)
+
+# %%
+checks.answer_to("03-half")
 
 # %% [markdown]
 # So write a better `give`. If `x` has no gradient yet, it gets the share as it is. If it has one, the share is added to it with `+`.

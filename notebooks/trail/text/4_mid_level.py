@@ -23,11 +23,9 @@ figures.you_are_here(4)
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "4-mean",
     "Which number does the model give?",
     choices=["2, which is right for four of the five", "20", "47, halfway between 2 and 92"],
-    answer="20",
-    because="20 is the mean. A large error counts far more when it is squared, so the model moves towards the 92, although "
-    "it is then wrong for all five.",
 )
 
 # %%
@@ -37,6 +35,9 @@ cost = np.array([2.0, 2.0, 2.0, 2.0, 92.0])
 for guess in (2, 20, 47):
     error = guess - cost
     print(f"{guess:2}: mean squared error {np.mean(error**2):6.1f}, mean size {np.mean(abs(error)):4.1f}")
+
+# %%
+checks.answer_to("4-mean")
 
 # %% [markdown]
 # By the mean size of its errors, 2 would be best. So the **loss** decides what a model learns. It is a part of its own, so that you
@@ -165,10 +166,9 @@ print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex(
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
+    "4-flippers",
     "Which of the three measures gets the largest weight?",
     choices=["the length of the bill", "the depth of the bill", "the length of the flippers"],
-    answer="the length of the flippers",
-    because="The flippers tell most about the size of the whole bird. When they are known, the bill adds little.",
 )
 
 # %%
@@ -178,6 +178,9 @@ losses = train(layer, penguins)
 for name, weight in zip(penguins.names, layer.variables[0].numpy().ravel()):
     print(f"{name:18} {weight:5.2f}")
 print(f"first loss {losses[0]:.1f}, mean of the last hundred {losses[-100:].mean():.2f}")
+
+# %%
+checks.answer_to("4-flippers")
 
 # %% [markdown]
 # The layer took three columns as it took two. The root of a loss of 0.16 is 0.4, so a usual error is 0.4 kg or so.

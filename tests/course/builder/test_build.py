@@ -111,6 +111,27 @@ def test_a_room_reads_as_written_by_hand():
     )
 
 
+def test_a_front_hands_on_what_exported_cells_import_of_one_file_of_support():
+    made = notebook(
+        "from levels.support.elementary import sqrt",  # not exported
+        """
+        #| export tasks
+        from levels.support.elementary import exp, select
+        from levels.support.measure import seconds
+
+
+        def f(x):
+            return exp(seconds(x))
+        """,
+    )
+    files = {name: file.text for name, file in export(made, "01_hardware").items()}
+    assert "from levels.support.elementary import exp, select\n" in files["__init__.py"]
+    assert '__all__ = [\n    "exp", "f", "select"\n]' in files["__init__.py"] and "seconds" not in files["__init__.py"]
+    assert "from levels.support.elementary import exp\n" in files["tasks.py"]  # what the room uses
+    (other,) = [file.text for name, file in export(made, "03_low_level").items() if name == "__init__.py"]
+    assert '__all__ = [\n    "f"\n]' in other
+
+
 USES = {
     "annotation": "def f(x: Tensor): ...",
     "quoted annotation": "def f(x: 'list[Tensor]'): ...",
@@ -486,6 +507,19 @@ def test_a_change_makes_stale_the_notebooks_that_use_what_changed(project):
     assert found == {file: stale for file, (_, stale) in SUPPLIES.items()}
 
 
+def test_another_answer_makes_stale_the_notebooks_that_ask_its_question(project):
+    kept = project / "course" / "practice" / "answers" / "01_hardware.toml"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text('[01-one]\nanswer = 1\nbecause = "So."\n\n[01-two]\nanswer = 2\nbecause = "So."\n')
+    for name, key in zip(BOTH, ("01-one", "01-two"), strict=True):
+        text = project / "notebooks" / "text" / f"{name}.py"
+        text.write_text(text.read_text() + f'\n# %%\nchecks.predict(\n    "{key}",\n    "How many?",\n)\n')
+    texts = {name: build.from_text(project, name) for name in BOTH}
+    before = {name: build.inputs_of(project, name, texts[name]) for name in BOTH}
+    kept.write_text(kept.read_text().replace("answer = 2", "answer = 3"))
+    assert [name for name in BOTH if build.inputs_of(project, name, texts[name]) != before[name]] == ["02_kernels"]
+
+
 def test_what_branches_off_may_use_all_of_levels_more(project):
     files = [project / "levels_more" / name for name in ("plug.py", "torch/nn/init.py")]
     text = project / "notebooks" / "more" / "text" / "02_other.py"
@@ -525,7 +559,7 @@ def test_a_damaged_notebook_is_made_again(project, content, monkeypatch):
     if content is not None:
         path.write_text(content)
     (found,) = [line for line in build.check(project, build.names_in(project)) if "01_hardware" in line]
-    assert f"notebooks/01_hardware.ipynb is {'missing' if content is None else 'damaged'}" in found
+    assert f"notebooks/01_hardware.ipynb {'is missing' if content is None else 'cannot be read'}" in found
     monkeypatch.setattr("course.builder.cli.execute", lambda *arguments: None)
     assert build.main(["01_hardware"], project) == 0
     aside = project / ".course" / "aside"

@@ -156,7 +156,7 @@ class Rhythm(NamedTuple):
     """How a notebook reads. Lines are those of code, without docstrings; the body is what is not marked as optional."""
 
     median: float  # lines of a cell of the body
-    long: int  # cells of the body with more than 20 lines, of so many `cells`
+    long: int  # cells of the body with more than 20 lines, of so many `cells`; a whole class may have more
     cells: int
     prose: float  # words for each line of the body: of text, questions and answers
     walls: list  # cells of more than 8 lines behind another, with no word between, anywhere
@@ -171,7 +171,7 @@ def asked(tree):
 
 
 def rhythm(name):
-    sizes, prose, walls, before = [], 0, [], 0  # before: the lines of the cell before, 0 if there are words
+    sizes, prose, walls, before, long = [], 0, [], 0, 0  # before: the lines of the cell before, 0 if there are words
     for number, cell, optional in cells_of(name):
         tree = ast.parse(cell.source if cell.cell_type == "code" else "")
         texts = asked(tree) if cell.cell_type == "code" else [cell.source]
@@ -180,9 +180,9 @@ def rhythm(name):
             continue
         lines, title = code_lines(cell.source), build.title(number, cell.source)
         sizes += [lines] * (not optional)
+        long += lines > 20 and not optional and not any(isinstance(part, ast.ClassDef) for part in tree.body)
         walls += [title] * (min(before, lines) > 8)
         before = lines
-    long = sum(lines > 20 for lines in sizes)
     return Rhythm(statistics.median(sizes), long, len(sizes), prose / sum(sizes), walls)
 
 
@@ -251,6 +251,20 @@ def test_no_output_tells_of_the_machine_that_built_it(name):
             [{**output, "data": {**output.get("data", {}), "image/png": ""}} for output in cell.get("outputs", [])]
         )
         assert not re.search(r"(?<![\w.])/(tmp|root|home|opt|var|Users)/|Setting up ", told), cell.source
+
+
+@pytest.mark.parametrize("name", build.all_in(build.ROOT))
+def test_no_stored_output_looks_like_an_error(name):
+    """None is on stderr, which Jupyter shows in red; and the text before a note says that it comes."""
+    prose = ""
+    for number, cell in enumerate(build.read_notebook(build.ROOT, name).cells, 1):
+        if cell.cell_type == "markdown":
+            prose = cell.source
+        for output in cell.get("outputs", []):
+            where = build.title(number, cell.source)
+            assert output.get("name") != "stderr", where
+            if output.output_type == "stream" and re.search("^Note: ", output.text, re.MULTILINE):
+                assert re.search(r"\b[Nn]otes? (will )?says?\b", prose), where
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,6 +1,5 @@
 """What the reader answers and moves: in Python, as a stored notebook, and in JupyterLab where there is a browser."""
 
-import ast
 import asyncio
 import base64
 import html
@@ -14,9 +13,10 @@ import pytest
 from ipywidgets import HTML, Button, Image, Label, RadioButtons, SelectionSlider, Text
 
 from course import build
+from course.builder.answers import keys_in
 from course.figures import widgets
-from course.practice import checks
-from course.practice.checks import predict
+from course.practice import answers, checks
+from course.practice.answers import Answer
 from course.setup import browser
 
 
@@ -40,8 +40,24 @@ def revealed(box) -> str:
 # A prediction, driven from Python.
 
 
+@pytest.fixture(autouse=True)
+def new_kernel(monkeypatch):
+    """Nothing is committed yet, and no answer has been told."""
+    monkeypatch.setattr(checks, "VERDICTS", {})
+    monkeypatch.setattr(checks, "TOLD", set())
+
+
+def predict(question, right, because, *, unit="", choices=None, slider=None):
+    return checks.Prediction("00-key", question, Answer(right, because, unit), choices, slider)
+
+
+def told(question) -> str:
+    """What the cell after the result shows."""
+    return checks.Told(question.key, question.answer)._repr_html_()
+
+
 @pytest.mark.parametrize("choice, verdict", [("twos", "<b>Right.</b>"), ("ones", "<b>Not so.</b> You said ones.")])
-def test_a_choice_is_locked_then_told(choice, verdict):
+def test_a_choice_is_locked_and_its_verdict_waits_for_the_result(choice, verdict):
     question = predict(
         "what does `2**24 < x` count in?", "twos", "A float32 has **24** bits.", choices=["ones", "twos"]
     )
@@ -55,9 +71,21 @@ def test_a_choice_is_locked_then_told(choice, verdict):
     assert not button.disabled and revealed(box) == ""
     button.click()
     assert radio.disabled and button.layout.display == "none"
-    assert f"<p>{verdict} Answer: twos</p><p>A float32 has <b>24</b> bits.</p>" in revealed(box)
+    assert f"<p>You said {choice}. Run the next cell.</p>" in revealed(box)
+    assert "24</b>" not in revealed(box) and "Right" not in revealed(box) and "Not so" not in revealed(box)
+    assert f"<p>{verdict} Answer: twos</p><p>A float32 has <b>24</b> bits.</p>" in told(question)
     again = question.box()
     assert part(again, RadioButtons).value is None and revealed(again) == ""
+
+
+def test_who_runs_all_cells_first_is_told_the_answer_and_then_the_verdict_at_once():
+    question = predict("how many?", 12, "Twelve.")
+    assert "<p>Answer: 12</p><p>Twelve.</p>" in told(question)
+    box = question.box()
+    part(box, Text).value = "24"
+    enter(part(box, Text))
+    assert "<p><b>Not so.</b> You said 24, a factor of 2 too high.</p></div>" in revealed(box)
+    assert "You said 24, a factor of 2 too high. Answer: 12" in told(question)
 
 
 TYPED = {
@@ -81,14 +109,17 @@ TYPED = {
 
 @pytest.mark.parametrize("text", TYPED, ids=lambda text: text[:9])
 def test_a_number_is_typed(text):
-    box = predict("how long?", 12, "Python.", unit="µs").box()
+    question = predict("how long?", 12, "Python.", unit="µs")
+    box = question.box()
     field, button = part(box, Text), part(box, Button)
     field.value = text
     enter(field)
     if TYPED[text] is None:
         assert button.disabled and not field.disabled and revealed(box) == "" and part(box, Label).value == "µs"
+        assert "<p>Answer: 12 µs</p>" in told(question)
     else:
-        assert field.disabled and TYPED[text] in revealed(box)
+        assert field.disabled and "You said " in revealed(box) and " µs. Run the next cell." in revealed(box)
+        assert TYPED[text] in told(question)
 
 
 def enter(field):
@@ -96,15 +127,16 @@ def enter(field):
 
 
 def test_what_was_typed_before_enter_counts_even_if_it_arrives_after():
-    box = predict("how long?", 12, "Python.").box()
+    question = predict("how long?", 12, "Python.")
+    box = question.box()
     field = part(box, Text)
     field.value = "1"
     enter(field)
-    assert "You said 1, " in revealed(box)
+    assert "You said 1. " in revealed(box)
     field.value = "12"
-    assert "Right" in revealed(box)
+    assert "You said 12. " in revealed(box)
     field.value = "1e"
-    assert "Right" in revealed(box)
+    assert "You said 12. " in revealed(box) and "Right" in told(question)
 
 
 SLIDERS = {
@@ -118,8 +150,9 @@ SLIDERS = {
 
 @pytest.mark.parametrize("slider", SLIDERS, ids=str)
 def test_a_slider_waits_until_it_is_moved_and_reaches_the_answer(slider):
-    answer, told = SLIDERS[slider]
-    box = predict("how long?", answer, "Python.", slider=slider).box()
+    answer, verdict = SLIDERS[slider]
+    question = predict("how long?", answer, "Python.", slider=slider)
+    box = question.box()
     moved, button = part(box, SelectionSlider), part(box, Button)
     assert button.disabled and part(box, Label).value == "move the slider"
     numbers = list(moved.options)
@@ -128,7 +161,23 @@ def test_a_slider_waits_until_it_is_moved_and_reaches_the_answer(slider):
     moved.index = int(np.argmin(np.abs(np.array(numbers) - answer)))
     assert part(box, Label).value == checks.spelled(moved.value)
     button.click()
-    assert told in revealed(box) and moved.disabled
+    assert verdict in told(question) and moved.disabled
+
+
+def test_a_slider_question_says_its_range_in_words():
+    """So that it can be answered where no slider is shown."""
+    ranges = {
+        (1, 1000): "(from 1 to 1,000)",
+        (1, 10, 0.5): "(from 1 to 10)",
+        (100, 10_000_000): "(from 100 to 10,000,000)",
+    }
+    for slider, words in ranges.items():
+        asked = predict("how long?", slider[1], "Python.", slider=slider)
+        assert (
+            repr(asked) == f"Predict: how long? {words}" and f"how long? {words}</p>" in part(asked.box(), HTML).value
+        )
+    asked = predict("what share?", 3.8, "It waits.", slider=(0, 100, 0.1), unit="%")
+    assert repr(asked) == "Predict: what share? (from 0 to 100 %)"
 
 
 RANGES = {
@@ -142,19 +191,20 @@ RANGES = {
 
 @pytest.mark.parametrize("text", RANGES)
 def test_what_each_machine_answers_for_itself_is_a_range(text):
-    asked = predict("how long?", (50, 200), "The next cell measures yours.", unit="µs")
+    asked = predict("how long?", (50, 200), "It depends on the machine.", unit="µs")
     box = asked.box()
     part(box, Text).value = text
     enter(part(box, Text))
-    assert RANGES[text] in revealed(box)
-    assert repr(asked) == "Predict: how long?\nAnswer: 50 to 200 µs\nThe next cell measures yours."
+    assert RANGES[text] in told(asked)
+    assert repr(asked) == "Predict: how long?"
 
 
 def test_between_two_places_of_a_slider_a_range_has_its_nearest():
-    box = predict("how long?", (4.6, 5), "Python.", slider=(0, 10, 3)).box()
+    question = predict("how long?", (4.6, 5), "Python.", slider=(0, 10, 3))
+    box = question.box()
     part(box, SelectionSlider).index = 2
     part(box, Button).click()
-    assert "Right:</b> no position of the slider is nearer. You said 6. Answer: 4.6 to 5" in revealed(box)
+    assert "Right:</b> no position of the slider is nearer. You said 6. Answer: 4.6 to 5" in told(question)
 
 
 @pytest.mark.parametrize("name", build.names_in(build.ROOT))
@@ -163,9 +213,8 @@ def test_who_predicts_what_the_next_cell_measures_is_given_a_range(name):
     code = [cell for cell in build.from_text(build.ROOT, name).cells if cell.cell_type == "code"]
     for cell, following in itertools.pairwise(code):
         if "checks.predict(" in cell.source and "nbval-ignore-output" in following.metadata.get("tags", ()):
-            call = ast.parse(cell.source).body[-1].value
-            given = {each.arg: each.value for each in call.keywords}
-            assert "choices" in given or isinstance(given.get("answer"), ast.Tuple), cell.source
+            (key,) = keys_in(cell.source)
+            assert "choices=" in cell.source or isinstance(answers.of(key).right, tuple), cell.source
 
 
 MISFITS = {
@@ -191,31 +240,57 @@ MISFITS = {
 @pytest.mark.parametrize("expected", MISFITS)
 def test_a_question_and_an_answer_that_do_not_fit(expected):
     with pytest.raises(ValueError, match="^predict: given answer=") as raised:
-        predict("how many?", because="Python.", **MISFITS[expected])
+        given = dict(MISFITS[expected])
+        predict("how many?", given.pop("answer"), "Python.", **given)
     assert f"expected {expected}" in str(raised.value) or expected in str(raised.value).split(": expected ")[1]
     assert repr(MISFITS[expected]["answer"]) in str(raised.value)
 
 
-def test_without_widgets_a_prediction_is_a_constant_text():
-    asked = predict(
-        "which is longer, " + "very " * 20 + "long?",
-        "the second",
-        """
-        It was measured.
+def displayed(question, monkeypatch):
+    """What a cell that asks displays: its output and, after them, what replaces it."""
+    outputs = []
+    monkeypatch.setattr(checks.DisplayHandle, "display", lambda self, bundle, raw: outputs.append(bundle))
+    monkeypatch.setattr(checks.DisplayHandle, "update", lambda self, bundle, raw: outputs.append(bundle))
+    boxes = []
+    make = question.box
+    monkeypatch.setattr(question, "box", lambda handle: boxes.append(make(handle)) or boxes[-1])
+    question._ipython_display_()
+    return outputs, boxes
 
-        Twice.
-        """,
-        choices=["the first", "the second"],
+
+LONG = "which is longer, " + "very " * 20 + "long?"
+
+
+def test_without_widgets_a_prediction_is_a_constant_text_without_its_answer(monkeypatch):
+    asked = predict(LONG, "the second", "It was measured.", choices=["the first", "the second"])
+    text = f"Predict: which is longer,{' very' * 15}\n{'very ' * 5}long?\n○ the first\n○ the second"
+    assert repr(asked) == text and max(map(len, text.splitlines())) <= 100
+    ((first,), _), ((second,), _) = displayed(asked, monkeypatch), displayed(asked, monkeypatch)
+    assert first["text/plain"] == second["text/plain"] == text
+    assert first["text/html"] == second["text/html"] and "<p>○ the first<br>○ the second</p>" in first["text/html"]
+    assert "measured" not in first["text/html"] and first[VIEW] != second[VIEW]
+
+
+def test_an_answer_is_a_constant_text():
+    asked = predict("how many?", 1_000, "It was **measured**.\n\n`x * x`,\ntwice.", unit="µs")
+    assert repr(checks.Told(asked.key, asked.answer)) == "Answer: 1,000 µs\nIt was measured.\n`x * x`, twice."
+    page = "<p>Answer: 1,000 µs</p><p>It was <b>measured</b>.</p><p><code>x * x</code>, twice.</p>"
+    assert told(asked) == f'<div class="jp-RenderedHTMLCommon" data-answer="00-key">{page}</div>'
+
+
+def test_what_is_committed_is_stored_without_a_widget(monkeypatch):
+    """The notebook that is saved then shows it on the next evening, in every JupyterLab."""
+    asked = predict(LONG, "the second", "It was measured.", choices=["the first", "the second"])
+    outputs, (box,) = displayed(asked, monkeypatch)
+    part(box, RadioButtons).value = "the first"
+    assert len(outputs) == 1
+    part(box, Button).click()
+    _, stored = outputs
+    assert VIEW not in stored and "measured" not in str(stored)
+    assert stored["text/html"].endswith(
+        "<p>● the first<br>○ the second</p><p>You said the first. Run the next cell.</p></div>"
     )
-    text = (
-        f"Predict: which is longer,{' very' * 15}\n{'very ' * 5}long?\n  ( ) the first\n  ( ) the second\n"
-        "Answer: the second\nIt was measured.\nTwice."
-    )
-    first, second = asked._repr_mimebundle_(), asked._repr_mimebundle_(include=None, exclude=None)
-    assert repr(asked) == first["text/plain"] == second["text/plain"] == text
-    assert first["text/html"] == second["text/html"] and "<p>( ) the second</p>" in first["text/html"]
-    assert first[VIEW] != second[VIEW]
-    assert max(map(len, text.splitlines())) <= 100
+    assert stored["text/plain"].endswith("● the first\n○ the second\nYou said the first. Run the next cell.")
 
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -325,13 +400,12 @@ PAGE = """
 # # A page that asks
 
 # %% tags=["hide-input"]
-from course.practice.checks import predict
+from course.practice import checks
 
-predict(
-    "how many products are in `x @ w`?",
-    20,
-    "Ten rows, **two** each.",
-)
+checks.predict("00-products", "how many products are in `x @ w`?")
+
+# %%
+checks.answer_to("00-products")
 
 # %%
 from course import figures
@@ -360,6 +434,8 @@ def page(tmp_path_factory):
     shutil.copytree(build.ROOT / "course", root / "course", ignore=shutil.ignore_patterns("__pycache__"))
     (root / "notebooks" / "text").mkdir(parents=True)
     (root / "notebooks" / "text" / "01_page.py").write_text(PAGE.lstrip(), encoding="utf-8")
+    kept = root / "course" / "practice" / "answers" / "01_page.toml"
+    kept.write_text('[00-products]\nanswer = 20\nbecause = "Ten rows, **two** each."\n', encoding="utf-8")
     notebook = build.from_text(root, "01_page")
     build.execute(notebook, "01_page", root)
     build.write_notebook(root, "01_page", notebook)
@@ -368,31 +444,32 @@ def page(tmp_path_factory):
 
 def test_the_stored_page_reads_without_widgets(page):
     notebook = build.read_notebook(page, "01_page")
-    asked, explored = (cell.outputs[0].data for cell in notebook.cells[1:3])
-    assert asked["text/plain"] == "Predict: how many products are in `x @ w`?\nAnswer: 20\nTen rows, **two** each."
+    asked, told, explored = (cell.outputs[0].data for cell in notebook.cells[1:4])
+    assert asked["text/plain"] == "Predict: how many products are in `x @ w`?"
+    assert told["text/plain"] == "Answer: 20\nTen rows, two each."
     assert explored["text/plain"] == "A line, for each slope."
     assert base64.b64decode(explored["image/png"]).startswith(b"\x89PNG")
     assert (
         VIEW not in asked
         and VIEW not in explored
-        and [len(cell.get("outputs", ())) for cell in notebook.cells] == [0, 1, 1, 0]
+        and [len(cell.get("outputs", ())) for cell in notebook.cells] == [0, 1, 1, 1, 0]
     )
     assert notebook.cells[1].metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
 
 
 def test_nbval_compares_the_stored_page(page, nbval):
     result = nbval(page, "01_page")
-    assert result.passed and result.cells == 3, result.output
+    assert result.passed and result.cells == 4, result.output
 
 
 def test_nbval_finds_a_changed_text(page, nbval):
     notebook = build.read_notebook(page, "01_page")
-    for cell, old, new in ((1, "Answer: 20", "Answer: 21"), (2, "for each slope", "for every slope")):
+    for cell, old, new in ((2, "Answer: 20", "Answer: 21"), (3, "for each slope", "for every slope")):
         data = notebook.cells[cell].outputs[0].data
         data["text/plain"] = data["text/plain"].replace(old, new)
     build.write_notebook(page, "02_changed", notebook)
     result = nbval(page, "02_changed")
-    assert not result.passed and result.cells == 1
+    assert not result.passed and result.cells == 2
     assert "Answer: 21" in result.output and "for every slope" in result.output
 
 
@@ -408,10 +485,14 @@ def test_a_reader_answers_and_explores_by_keyboard(chromium, address):
     tab.goto(address)
     tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60000)
     assert tab.get_by_text("Ten rows").count() == 0  # a reader's copy does not hold the answer
+    tab.locator(".jp-CodeCell", has_text="checks.answer_to").click()
+    tab.keyboard.press("Escape")
+    for _ in "dd":
+        tab.keyboard.press("d")  # the answer is not told, as if its cell had not run yet
     tab.get_by_role("menuitem", name="Run", exact=True).click()
     tab.locator("[data-command='runmenu:run-all']").click()
 
-    field, told = tab.get_by_placeholder("a number"), tab.locator(".widget-html b:text-is('Right.')")
+    field, told = tab.get_by_placeholder("a number"), tab.get_by_text("You said 20. Run the next cell.")
     commit = tab.get_by_role("button", name="Commit")
     field.press("Tab")
     assert commit.is_disabled() and told.count() == 0
@@ -419,7 +500,7 @@ def test_a_reader_answers_and_explores_by_keyboard(chromium, address):
     tab.keyboard.type("20")  # the kernel is busy with the last cell
     tab.keyboard.press("Enter")
     told.wait_for()
-    assert field.is_disabled() and not commit.is_visible() and tab.get_by_text("Ten rows").is_visible()
+    assert field.count() == commit.count() == 0 and tab.get_by_text("Ten rows").count() == 0
 
     image = tab.get_by_role("img", name="A line of slope 1.")
     image.wait_for()

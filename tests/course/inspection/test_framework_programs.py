@@ -4,6 +4,7 @@ import importlib
 import re
 
 import pytest
+from code_edges import cut_names, drawn
 
 from course import programs, tasks
 from course.builder.cells import code_of
@@ -61,13 +62,14 @@ def test_every_line_of_a_program_stands_once(framework, api, task):
 @pytest.mark.parametrize("framework, api, task", ALL)
 def test_what_runs_here_differs_in_its_imports(framework, api, task):
     program = programs.program(framework, api, task)
-    data = framework_programs.here(framework, api, task).data
-    shown = re.search(r"```python\n(.*)\n```", data, re.DOTALL)[1].splitlines()
+    made = framework_programs.here(framework, api, task)
+    shown = made.text.splitlines()
     pairs = [(a, b) for a, b in zip(program.text.splitlines(), shown, strict=True) if a != b]
     assert pairs and all(
         re.match(r"(import|from) levels_more\.", b) and b.endswith(f"  # it was: {a}") for a, b in pairs
     )
-    assert f"{program.losses[199]:#.{DIGITS}g}" in data and program.version in data
+    assert f"{program.losses[199]:#.{DIGITS}g}" in made.told and program.version in made.told
+    assert repr(made) == f"{made.text}\n\n{made.told}"
 
 
 @pytest.mark.quick
@@ -102,9 +104,20 @@ def test_it_fits_beside_the_list_of_files(chromium, beside):
     assert (
         min(
             tab.evaluate(
-                "[...document.querySelectorAll('pre code')].map(x => parseFloat(getComputedStyle(x).fontSize))"
+                "[...document.querySelectorAll('pre > span')].map(x => parseFloat(getComputedStyle(x).fontSize))"
             )
         )
         >= 12
     )
+    assert cut_names(drawn(tab, "pre")) == []
+    tab.close()
+
+
+@pytest.mark.parametrize("width", [360, LAB])
+def test_a_whole_program_fits_any_page(chromium, width):
+    tab = chromium.new_page(viewport={"width": width, "height": 1000})
+    tab.set_content(f"<!doctype html><body>{framework_programs.here('torch', 'high', 'rings')._repr_html_()}")
+    blocks = drawn(tab, "pre")
+    assert len(blocks[0]) > 20 and cut_names(blocks) == []
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
     tab.close()

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from code_edges import cut_names, drawn, uneven_edges
 
 from course import build, reference, tasks
 from course.inspection import walk
@@ -18,6 +19,8 @@ from levels_more.hardware import disassembly
 
 LINE, NET = tasks.linear(), tasks.rings()
 NAMES = "fit|train_step|a layer|an op|plan and launch|the program|the loop|LLVM text|the instruction"
+MARKS = ["5a", "5b", "4", "3a", "2", "3b", "1a", "1b", "1c"]
+HEADS = [f"{mark} · {name}" for mark, name in zip(MARKS, NAMES.split("|"), strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +195,45 @@ def test_the_program_does_every_op_of_the_step(line, rings):
         assert sorted(listed) == sorted(op.op for op in each.ops)
 
 
+def test_stages_are_named_by_their_levels(line):
+    """And a stage that is spoken of is one of them."""
+    rooms = {"high_level": "5", "mid_level": "4", "low_level": "3", "kernels": "2", "hardware": "1"}
+    for stage, mark in zip(line.stages, MARKS, strict=True):
+        assert stage.mark == mark and stage.level == int(mark[0])
+        written = {rooms[room] for code in stage.codes for room in re.findall(r"written in \d\d_(\w+)", code.link)}
+        assert mark[0] in written or mark == "1a", "its code is that level's (the loop is written by level 3)"
+        for spoken in re.findall(r"[Ss]tages? ((?:\d\w?(?:, | and | to )?)+)", stage.told):
+            assert {*re.findall(r"\d\w?", spoken)} <= {*MARKS}, stage.told
+
+
+def test_code_that_is_not_on_the_way_is_folded(both):
+    """What is shown of a function leads to a marked line: its head, the heads of the blocks around it, and "…"."""
+    for each in both.walks:
+        for code in (code for stage in each.stages for code in stage.codes if code.link and len(code.lines) > 1):
+            assert code.marked and code.lines[0][0] != " ", code.link
+            assert not any("raise " in line for line in code.lines), code.lines
+        fit, one_pass = each.stages[0].codes
+        assert [line.strip() for line in fit.lines[1:]] == ["…", fit.lines[2].strip()] and fit.marked == {2}
+        assert one_pass.lines[1:] == ["    …", "    losses = step.over(*arrays, batches).numpy()", "    …"]
+
+
+def test_the_way_to_a_line():
+    lines = [
+        "def f(x):",
+        "    a",
+        "    for y in x:",
+        "        b",
+        "        c",
+        "        if y:",
+        "            d",
+        "    e",
+        "    g",
+    ]
+    kept = ["def f(x):", "    a", "    for y in x:", "        …", "        if y:", "            d", "    …"]
+    assert parts.path(lines, {6}) == (kept, {5})
+    assert parts.path(["def f(x):", "    return x"], {1}) == (["def f(x):", "    return x"], {1})
+
+
 def test_another_row_has_other_numbers():
     third = walk.Walk(LINE, linear_regression, row=2)
     row = LINE.batches[0][2]
@@ -255,7 +297,8 @@ def test_each_link_leads_to_the_cell_that_wrote_the_code(both):
 
 
 def test_every_exported_name_has_a_cell():
-    known, index = cells(), [place for place in places() if place.level != "levels_more"]
+    known = cells()
+    index = [place for place in places() if place.level != "levels_more" and not place.library]
     lost = [place.name for place in index if (place.notebook, cell_of(place)) not in known]
     assert len(index) > 300 and lost == []
 
@@ -289,7 +332,7 @@ def seen(tab):
 
 def test_down_and_up_by_mouse(tab, both):
     show(tab, both)
-    names = [f"{n} · {name}" for n, name in enumerate(NAMES.split("|"), 1)]
+    names = HEADS
     assert seen(tab) == names[:1]
     way = tab.locator("label.down:visible").bounding_box()
     for name in names[1:4] + names[5:]:  # `fit` has a program instead of plans
@@ -309,14 +352,14 @@ def test_down_and_up_by_mouse(tab, both):
 def test_where_the_road_forks(tab, both):
     """Op by op from the op to its plan, and from there back, or over to what `fit` does instead."""
     show(tab, both)
-    tab.locator("#walk-4").check()
+    tab.locator("#walk-3a").check()
     tab.locator("label.side:visible").click()
-    assert seen(tab) == ["5 · plan and launch"] and tab.locator("label.side:visible").count() == 0
+    assert seen(tab) == ["2 · plan and launch"] and tab.locator("label.side:visible").count() == 0
     tab.locator("label.up:visible").click()
-    assert seen(tab) == ["4 · an op"]
+    assert seen(tab) == ["3a · an op"]
     tab.locator("label.side:visible").click()
     tab.locator("label.down:visible").click()
-    assert seen(tab) == ["6 · the program"]
+    assert seen(tab) == ["3b · the program"]
     ways = [""] * 4 + ["op by op", "in fit, launched once a pass"] + ["in fit, written once"] * 3
     for each in both.walks:
         assert [stage.way for stage in each.stages] == ways
@@ -325,12 +368,12 @@ def test_where_the_road_forks(tab, both):
 def test_down_and_up_by_keyboard(tab, both):
     show(tab, both)
     tab.locator(".task[open] input").first.focus()
-    for n in range(2, 10):
+    for head in HEADS[1:]:
         tab.keyboard.press("ArrowDown")
-        assert seen(tab) == [f"{n} · {NAMES.split('|')[n - 1]}"]
-        assert tab.evaluate("document.activeElement.ariaLabel") == f"{n} {NAMES.split('|')[n - 1]}"
+        assert seen(tab) == [head]
+        assert tab.evaluate("document.activeElement.ariaLabel") == head.replace(" · ", " ")
     tab.keyboard.press("ArrowUp")
-    assert seen(tab) == ["8 · LLVM text"]
+    assert seen(tab) == ["1b · LLVM text"]
 
 
 def test_jupyterlab_leaves_it_its_keys(both):
@@ -341,7 +384,7 @@ def test_jupyterlab_leaves_it_its_keys(both):
 
 def test_the_loss_stays_on_top(tab, both):
     show(tab, both, 360)
-    tab.locator("#walk-8").check()
+    tab.locator("#walk-1b").check()
     tab.evaluate("window.scrollTo(0, 700)")
     assert tab.locator(".loss:visible").bounding_box()["y"] == 0
     assert f"{both.walks[0].loss:.6g}" in tab.locator(".loss:visible").inner_text()
@@ -356,27 +399,44 @@ def test_all_can_read_it(chromium, serious, both, width, scheme):
     for key, title in (("walk", "The line"), ("walk-1", "Two rings")):
         if key == "walk-1":
             tab.get_by_text(title).click()
-        for n in range(1, 10):
-            tab.locator(f"#{key}-{n}").check()
-            assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), (key, n)
-            assert serious(tab) == [], (key, n)
+        for mark in MARKS:
+            tab.locator(f"#{key}-{mark}").check()
+            assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), (key, mark)
+            assert serious(tab) == [], (key, mark)
+            assert cut_names(drawn(tab, ".walk pre, .walk table code")) == [], (key, mark)
     context.close()
 
 
 def test_without_styles_it_is_plain_tables(tab, both):
-    """As GitHub shows it: no style, no controls. What is chosen elsewhere stands there in order."""
+    """As GitHub shows it: no style, no controls. What is chosen elsewhere stands there in order, and nothing is dead."""
     page = re.sub(
-        r"<style>.*?</style>|<input[^>]*>| (class|style|id|for|role)=\"[^\"]*\"", "", both._repr_html_(), flags=re.S
+        r"<style>.*?</style>|<input[^>]*>| (class|style|id|for|role|data-\w+)=\"[^\"]*\"",
+        "",
+        both._repr_html_(),
+        flags=re.S,
     )
     tab.set_content(page)
     shown = tab.locator("details[open]").inner_text()
-    at = [shown.index(f"{n} · {name}") for n, name in enumerate(NAMES.split("|"), 1)]
-    assert at == sorted(at)
+    at = [shown.index(head) for head in HEADS]
+    assert at == sorted(at) and [shown.count(head) for head in HEADS] == [1] * 9
+    assert not re.search(r"^(up|down|over|or) ", shown, re.MULTILINE)
+    assert (
+        tab.locator("body")
+        .inner_text()
+        .startswith("All stages stand below each other here. In JupyterLab (run this cell) and on the site, a click")
+    )
     assert tab.locator("details[open] table:visible").count() == 18
     line = both.walks[0]
     for stage in line.stages:
         for number in stage.numbers:
             assert number.here.replace("`", "") in shown and parts.short(number.value) in shown
+    blocks = drawn(tab, "details[open] pre")
+    assert uneven_edges(blocks) == [] and cut_names(blocks) == []
+
+
+def test_with_styles_nothing_says_that_there_are_none(tab, both):
+    show(tab, both)
+    assert "Here all stages" not in tab.locator(".walk").inner_text()
 
 
 def test_its_text_names_no_instruction(both):

@@ -26,7 +26,7 @@ TEN, HUNDRED = ((task.x[task.batches[0]], task.y[task.batches[0]]) for task in (
 
 
 def line_model():
-    return starting(Sequential([Dense(1)]), LINE, "mse")
+    return starting(Sequential([Dense(1, name="dense")]), LINE, "mse")
 
 
 def net_model():

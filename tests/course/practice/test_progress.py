@@ -10,6 +10,7 @@ import pytest
 
 from course import build
 from course.practice import checks, progress
+from course.practice.answers import Answer
 from course.setup import commands
 
 
@@ -22,11 +23,15 @@ def reader(monkeypatch, tmp_path):
     return tmp_path
 
 
-def answer(given, **options):
-    box = checks.predict("How\n  many?", 12, "Twelve.", **options).box()
+def answer(given, choices=None):
+    box = checks.Prediction("01-how-many", "How\n  many?", Answer(12, "Twelve."), choices, None).box()
     _, row, _ = box.children
     row.children[0].value = given
     row.children[-1].click()
+
+
+def score():
+    return {key: noted["right"] for key, noted in progress.load()["predictions"].items()}
 
 
 @pytest.mark.parametrize("given, right", [("12", True), ("13", True), ("24", False)])
@@ -34,14 +39,33 @@ def test_a_prediction_is_scored_when_it_is_committed(reader, given, right):
     answer("")
     assert not progress.FILE.exists()
     answer(given)
-    assert progress.load() == {"predictions": {"How many?": right}, "exercises": {}}
+    assert score() == {"01-how-many": right} and progress.load()["exercises"] == {}
 
 
 @pytest.mark.quick
 def test_the_first_answer_counts(reader):
     answer(7, choices=[7, 12])
     answer(12, choices=[7, 12])
-    assert progress.load()["predictions"] == {"How many?": False}
+    assert score() == {"01-how-many": False}
+
+
+def test_a_new_kernel_still_knows_the_verdict(reader, monkeypatch):
+    """A reader commits on one evening, and comes to the result on the next."""
+    monkeypatch.setattr(checks, "VERDICTS", {})
+    answer(7, choices=[7, 12])
+    monkeypatch.setattr(checks, "VERDICTS", {})
+    told = repr(checks.Told("01-how-many", Answer(12, "Twelve.")))
+    assert told == "Not so. You said 7. Answer: 12\nTwelve."
+    monkeypatch.setenv("PYTEST_VERSION", "9")  # nbval compares what a notebook shows with what the course has stored
+    assert repr(checks.Told("01-how-many", Answer(12, "Twelve."))) == "Answer: 12\nTwelve."
+
+
+def test_what_an_older_version_noted_still_counts(reader):
+    """It noted a question, not a key, and only whether the answer was right."""
+    progress.record("predictions", "How many?", True)
+    noted = progress.load()
+    assert progress.answered(noted, "01-how-many", "How\n  many?") == {"right": True, "verdict": ""}
+    assert progress.answered(noted, "01-and-now", "And now?") is None
 
 
 def test_no_test_run_writes(reader, monkeypatch):
@@ -127,12 +151,14 @@ def test_a_writer_that_was_killed_leaves_nothing_that_stays(reader):
 TEXT = """
 # %%
 checks.predict(
+    "01-how-many",
     "How "
     "many?",
-    answer=12,
-    because="Twelve.",
 )
-checks.predict("And now?", 3, "")
+checks.predict("01-and-now", "And now?")
+
+# %%
+checks.answer_to("01-how-many")
 
 # %%
 exercises.check("01-1", one)
@@ -147,7 +173,7 @@ def three():
 
 MORE = """
 # %%
-checks.predict("And then?", 3, "")
+checks.predict("01-and-then", "And then?")
 exercises.check("01-3", three)
 """
 
@@ -159,15 +185,16 @@ def test_the_table(reader, capsys):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     answer("12")
-    progress.predicted("a question that the notebook no longer asks", True)
+    progress.record("predictions", "And then?", False)  # by an older version
+    progress.predicted("01-gone", True, "**Right.**")
     progress.solved("01-2")
     progress.solved("01-three")
     assert commands.progress([]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "                predictions                 blanks              exercises",
-        "01_one          1 right, 0 wrong, 2 open    1 of 1 done         1 of 3 done",
+        "01_one          1 right, 1 wrong, 1 open    1 of 1 done         1 of 3 done",
         "02_two          0 right, 0 wrong, 0 open    0 of 0 done         0 of 0 done",
-        "in all          1 right, 0 wrong, 2 open    1 of 1 done         1 of 3 done",
+        "in all          1 right, 1 wrong, 1 open    1 of 1 done         1 of 3 done",
         "Next: mine/trail/1_one.ipynb, with `python3 -m course lab --trail`.",
         "All this is stored in .course/progress.db, on this computer only.",
     ]
@@ -181,8 +208,13 @@ def test_the_courses_table_has_a_row_for_each_level():
 def test_every_notebook_asks_four_questions_or_more_and_none_twice():
     asked = {name: progress.questions_in(build.text_path(build.ROOT, name)) for name in build.all_in(build.ROOT)}
     assert min(len(asked[name]["predictions"]) for name in build.names_in(build.ROOT)) >= 4
-    for kind in ("predictions", "exercises"):  # the trail may ask what its core asks: the first answer counts
-        every = [
-            each for name, found in asked.items() if name not in build.trail_in(build.ROOT) for each in found[kind]
-        ]
-        assert len(every) == len(set(every))
+    core = [found for name, found in asked.items() if name not in build.trail_in(build.ROOT)]
+    keys = [key for found in core for key in found["predictions"]]
+    exercises = [key for found in core for key in found["exercises"]]
+    assert len(keys) == len(set(keys)) and len(exercises) == len(set(exercises))
+    # the trail may ask what its core asks: the first answer counts
+    questions = {}
+    for found in asked.values():
+        for key, question in found["predictions"].items():
+            assert questions.setdefault(key, question) == question
+    assert len(questions) == len(set(questions.values()))

@@ -57,15 +57,23 @@ def made_pages():
     return index_page.page(ROOT), reading.landing(ROOT)
 
 
+SITTINGS = {
+    "01_hardware": (180, "two sittings of less than an hour and a half"),
+    "02_kernels": (180, "two sittings of less than an hour and a half"),
+}  # the minutes, and what is said of them
+
+
 @pytest.mark.quick
 @pytest.mark.parametrize("name", NAMES)
 def test_every_page_gives_a_notebook_the_minutes_of_the_rule(name):
     taken = round(minutes.total(minutes.sections(build.from_text(ROOT, name).cells, ROOT, name)))
-    run = "run `python -m course.practice.teaching`"
-    assert re.findall(rf"\(notebooks/{name}\.ipynb\).*\| (\d+) \|\n", PAGES["README.md"]) == [str(taken)], run
-    assert f"\n| `{name}` | {taken} | " in PAGES["TEACHING.md"], run
+    assert f"\n| `{name}` | {taken} | " in PAGES["TEACHING.md"], "run `python -m course.practice.teaching`"
+    most, told = SITTINGS.get(name, (120, "less than two hours without the optional sections"))
+    assert taken < most and "each in one or two sittings" in " ".join(PAGES["README.md"].split())
+    intro = text_path(ROOT, name).read_text(encoding="utf-8").split("\n# %%\n")[0]
+    assert told in " ".join(intro.replace("\n# ", " ").split())
     for page in made_pages():
-        assert re.findall(rf"{name}\.ipynb\).*\| (\d+) \|\n", page)[:1] == [str(taken)]
+        assert re.findall(rf"^\d\. \[.*{name}\.ipynb\), (\d+) min\. ", page, re.MULTILINE) == [str(taken)]
 
 
 def test_every_page_gives_the_trail_the_hours_of_the_rule():
@@ -75,6 +83,18 @@ def test_every_page_gives_the_trail_the_hours_of_the_rule():
     assert all(hours in " ".join(PAGES[page].split()) for page in ("README.md", f"{READING}/install.md")), hours
     for page in made_pages():
         assert f"## The trail: {index_page.hours(taken)}\n" in page
+
+
+@pytest.mark.parametrize("page", ["README.md", f"{READING}/contents.md", "the map", "the site"])
+def test_every_page_gives_one_answer_to_where_one_begins(page):
+    """The trail; then 1, or 3 for who writes PyTorch and 5 for who writes Keras."""
+    text = dict(zip(("the map", "the site"), made_pages(), strict=True)).get(page) or PAGES[page]
+    words = re.sub(r"\]\([^)]*\)|\[|\*", "", " ".join(text.split()))
+    assert "Begin with the trail" in words
+    assert text.index("trail/1_hardware.ipynb)") < text.index("01_hardware.ipynb)")
+    (after,) = re.findall(r"(?:After the trail, go|Go) on with 1\. (If .+?)\.", words)
+    assert after == "If you write PyTorch, you can begin with 3, and if you write Keras, with 5"
+    assert "Read it here" not in text
 
 
 def test_minutes_in_words():
@@ -127,8 +147,8 @@ def test_in_eight_weeks_everything_is_written_and_no_week_is_much_longer():
 def test_a_plan_holds_nothing_optional_and_no_work_to_choose_from():
     for name in NAMES:
         assert not [each for each in teaching.for_the_class(name) if each.optional or UNTIMED.fullmatch(each.title)]
-    kept, out = teaching.in_a_day("01_hardware", 500, ("Lanes",))
-    assert out == [] and "Lanes" in [section.title for section in kept]
+    kept, out = teaching.in_a_day("01_hardware", 500, ("Memory",))
+    assert out == [] and "Memory" in [section.title for section in kept]
 
 
 def test_a_lesson_on_gradients_ends_in_time():
@@ -168,7 +188,9 @@ def test_every_link_leads_somewhere(page):
 
 def test_pictures_are_small_and_described():
     found = dict(re.findall(r"!\[([^\]]*)\]\([./]*(pictures/\w+\.png)\)", "".join(PAGES.values())))
-    assert {*found.values()} == {path.relative_to(ROOT).as_posix() for path in ROOT.glob("pictures/*")}
+    found |= dict(re.findall(r'<img alt="([^"]*)" src="(pictures/\w+\.png)">', PAGES["README.md"]))
+    dark = re.findall(r'srcset="(pictures/\w+\.png)"', PAGES["README.md"])
+    assert {*found.values(), *dark} == {path.relative_to(ROOT).as_posix() for path in ROOT.glob("pictures/*")}
     for text, path in found.items():
         with Image.open(ROOT / path) as image:
             assert image.format == "PNG" and image.width <= (1920 if "side_by_side" in path else 900)
@@ -184,11 +206,16 @@ def test_one_picture_can_be_made_anew_by_its_name(monkeypatch, tmp_path):
     (tmp_path / "pictures").mkdir()
     monkeypatch.setattr(teaching, "ROOT", tmp_path)
     monkeypatch.setattr(teaching, "with_tables", lambda page, tables: page)  # there are no notebooks beside these
-    monkeypatch.setattr(teaching, "with_minutes", lambda page: page)
     monkeypatch.setattr(teaching, "PICTURES", {"five_levels": lambda: (b"new", "As of now."), "sliders": None})
     teaching.main(["pictures", "five_levels"])
     assert [path.name for path in tmp_path.glob("pictures/*")] == ["five_levels.png"]
     assert "![As of now.](" in "".join((tmp_path / name).read_text(encoding="utf-8") for name in teaching.TABLES)
+
+
+def test_a_picture_in_html_is_described_anew_too():
+    page = teaching.with_description(PAGES["README.md"], "side_by_side", 'As "of" now.')
+    assert '<img alt="As &quot;of&quot; now." src="pictures/side_by_side.png">' in page
+    assert page.replace("As &quot;of&quot; now.", "") == re.sub(r'(?<=<img alt=")[^"]*', "", PAGES["README.md"])
 
 
 def test_what_is_needed_is_what_setup_asks_for():
@@ -202,24 +229,29 @@ def test_what_is_needed_is_what_setup_asks_for():
 
 
 def test_the_first_page_fits_two_screens():
-    """In this order: what it is, the picture, get it, start, test, which notebook first, what is different."""
+    """In this order: what it is, the picture, get it, start, which notebook first, test, what is different."""
     page = PAGES["README.md"]
-    assert len(page.split()) < 700
+    assert len(page.split()) < 690
     parts = (
         "in five Jupyter notebooks",
         "pictures/side_by_side.png",
         "Clone or download",
         "-m course lab",
+        "Begin with the",
         "-m course test",
     )
-    places = [page.index(part) for part in (*parts, "nbval", "PyTorch? Begin with", "## What is different here")]
+    places = [page.index(part) for part in (*parts, "nbval", "## What is different here")]
     assert places == sorted(places)
     assert "0x" not in page and "git clone http" not in page
 
 
 def test_the_picture_of_the_five_levels_is_that_of_notebook_05():
-    """The first page shows it, and no other; its words end on the loss that the notebook ends on."""
-    (words,) = re.findall(r"!\[([^\]]*)\]\(pictures/side_by_side.png\)", PAGES["README.md"])
+    """The first page shows it, light or dark, and no other; its words end on the loss that the notebook ends on."""
+    (words,) = re.findall(
+        r'<picture>\n  <source media="\(prefers-color-scheme: dark\)" srcset="pictures/side_by_side_dark.png">\n'
+        r'  <img alt="([^"]*)" src="pictures/side_by_side.png">\n</picture>',
+        PAGES["README.md"],
+    )
     assert not any("side_by_side.png" in text for name, text in PAGES.items() if name != "README.md")
     notebook = json.loads((ROOT / "notebooks" / "05_high_level.ipynb").read_text(encoding="utf-8"))
     page = next(page for page, _ in reading.outputs(notebook) if reading.HOUSE in page)

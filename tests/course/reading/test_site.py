@@ -212,8 +212,8 @@ def test_the_first_five_minutes(tab):
     house = page.locator(".side-by-side")
     assert "model.fit(" in house.inner_text() and "a.load(" in house.inner_text()
     assert house.bounding_box()["y"] < 500, "the five levels stand on the first screen"
-    assert {"Read it here", "Run it yourself"} <= {link.inner_text() for link in page.locator("a.read").all()}
-    loss = house.locator(".task[open] > p")
+    assert {"Begin with the trail", "Run it yourself"} <= {link.inner_text() for link in page.locator("a.read").all()}
+    loss = house.locator(".task[open] > p").first
     assert "9.209 0x1.26b37bd4bf3c0p+3, the same 64 bits on every level" in loss.inner_text()
     for level in (5, 1):
         house.locator(f".task[open] th.level-{level} summary").click()
@@ -244,22 +244,38 @@ def test_the_first_five_minutes(tab):
     assert page.wrong == []
 
 
-def test_a_number_is_predicted(tab):
+def test_a_number_is_predicted_and_its_answer_stands_after_the_result(tab):
     page = tab("notebooks/05_high_level")
-    asked = page.locator(".prediction", has_text="An epoch has two steps")
+    asked, told = (
+        page.locator(".prediction", has_text="An epoch has two steps"),
+        page.locator("[data-answer='05-epoch']"),
+    )
+    assert told.locator("p").first.inner_text() == "Answer: 1.75"
     asked.get_by_role("textbox").fill("2.5")
     asked.get_by_role("button", name="Commit").click()
-    assert "You said 2.5." in asked.inner_text() and "1.75" in asked.inner_text()
-    assert page.wrong == []
+    assert "You said 2.5. The answer comes after the result." in asked.inner_text() and "1.75" not in asked.inner_text()
+    assert told.locator("p").first.inner_text() == "You said 2.5. Answer: 1.75"
+    top, below = (place.bounding_box()["y"] for place in (asked, told))
+    result = page.locator("div.cell_output", has_text=re.compile(r"^\s*1\.75\s*$")).bounding_box()["y"]
+    assert top < result < below and page.wrong == []
+
+
+def test_a_choice_is_predicted(tab):
+    page = tab("notebooks/01_hardware")
+    asked, told = page.locator(".prediction").first, page.locator("[data-answer='01-ones'] p").first
+    assert asked.get_by_role("radio").count() == 4 and "○" not in asked.inner_text()
+    asked.get_by_label("33554432 and 16777216", exact=True).check()
+    asked.get_by_role("button", name="Commit").click()
+    assert told.inner_text() == "Right. Answer: 33554432 and 16777216" and page.wrong == []
 
 
 def test_the_walk_goes_down_and_to_the_cells(tab):
     page = tab("notebooks/05_high_level")
-    assert page.locator(".walk .head b:visible").inner_text() == "1 · fit"
+    assert page.locator(".walk .head b:visible").inner_text() == "5a · fit"
     page.locator(".walk label.down:visible").click()
-    assert page.locator(".walk .head b:visible").inner_text() == "2 · train_step"
-    page.goto(page.url.split("#")[0] + "#walk-7")
-    assert page.locator(".walk .head b:visible").inner_text() == "7 · the loop"
+    assert page.locator(".walk .head b:visible").inner_text() == "5b · train_step"
+    page.goto(page.url.split("#")[0] + "#walk-1a")
+    assert page.locator(".walk .head b:visible").inner_text() == "1a · the loop"
     link = page.get_by_role("link", name="_write, written in 03_low_level").first
     link.click()
     page.wait_for_url(re.compile(r"03_low_level\.html#cell-\d+$"))
@@ -279,10 +295,10 @@ def test_the_loss_of_the_walk_stays_beneath_the_bar(tab, width):
 
 def test_a_link_to_the_walk_leads_to_the_stage_of_its_level():
     words = "[The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step."
-    for name, nth in {"01_hardware": 7, "02_kernels": 5, "03_low_level": 4, "04_mid_level": 3}.items():
+    for name, mark in {"01_hardware": "1a", "02_kernels": "2", "03_low_level": "3a", "04_mid_level": "4", "05_high_level": "5a"}.items():
         notebook = {"cells": [{"cell_type": "markdown", "source": words}]}
         reading.walked(notebook, name, {})
-        link = f'<a href="05_high_level.html#walk-{nth}">The walk</a> follows one step.'
+        link = f'<a href="05_high_level.html#walk-{mark}">The walk</a> follows one step.'
         assert notebook["cells"][0]["source"] == link
 
 

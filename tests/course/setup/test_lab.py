@@ -7,12 +7,14 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
 from jupyter_server.serverapp import list_running_servers
 
 from course import build
 from course.setup import commands, homes, lab, workspace
+from course.setup.stage import held
 
 HOMES = "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "MPLCONFIGDIR"
 
@@ -49,9 +51,13 @@ hand_over(workspace.lab_command(root, ["--no-browser", "--port=" + sys.argv[2]])
 
 @pytest.fixture
 def started(project, homeless, tmp_path):
-    """JupyterLab on the desk of a small project, for a reader without a home: its lines up to the address."""
+    """JupyterLab on the desk of a small project, for a reader without a home: its lines up to the address.
+
+    The port that the reader names is taken.
+    """
     assert workspace.open_desk(project) == []
-    command = [sys.executable, "-c", PROGRAM, str(project), "0"]
+    taken = socket.create_server(("127.0.0.1", 0))
+    command = [sys.executable, "-c", PROGRAM, str(project), str(taken.getsockname()[1])]
     environment = build.environment(build.ROOT) | {"PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     lines = []
@@ -65,6 +71,7 @@ def started(project, homeless, tmp_path):
         process.terminate()
         lines += process.stdout.read().splitlines()
         process.wait(20)
+        taken.close()
 
 
 @pytest.mark.timeout(240)
@@ -75,8 +82,9 @@ def test_one_lab_on_a_desk(started, project, monkeypatch, capsys):
     address, token = re.fullmatch(
         r"JupyterLab: (http://\S+/)lab/tree/map\.md\?token=(\w+)  \(press Ctrl-C twice to stop it\)", started[-1]
     ).groups()
-    own = [line for line in started[1:-1] if "ipyparallel" not in line]  # which says at each start that it is old
-    assert own == [], "nothing but the address"
+    (told,) = started[1:-1]
+    opened = re.fullmatch(r"Port \d+ is not free, so JupyterLab opens at port (\d+)\.", told)
+    assert opened and f":{opened[1]}/" in address
 
     for name in HOMES:  # as the process has them
         monkeypatch.setenv(name, str(project / ".course" / "home" / name.lower()))
@@ -103,6 +111,47 @@ def test_one_lab_on_a_desk(started, project, monkeypatch, capsys):
         said == f"JupyterLab is already open in this folder: {address}lab/tree/trail/1_hardware.ipynb?token={token}\n"
     )
     assert not handed
+
+
+def test_of_two_labs_at_once_the_second_opens_the_first(project, monkeypatch, capsys):
+    """The first holds a lock until it ends, and it takes seconds until its server is listed."""
+    found = [None, None, None, {"url": "http://127.0.0.1:9/", "token": "x"}]
+    handed = []
+    monkeypatch.setattr(build, "ROOT", project)
+    monkeypatch.setattr(commands, "hand_over", handed.append)
+    monkeypatch.setattr(lab, "running", lambda folder: found.pop(0))
+    monkeypatch.setattr(lab, "LOCKS", [])
+    with open(project / ".course" / "lab.lock", "a") as first:
+        assert held(first)
+        commands.open_lab(["--no-browser"], None)
+    assert handed == found == [] and capsys.readouterr().out == (
+        "JupyterLab is already open in this folder: http://127.0.0.1:9/lab/tree/map.md?token=x\n"
+    )
+    monkeypatch.setattr(lab, "running", lambda folder: None)
+    commands.open_lab(["--no-browser"], None)  # the first has ended
+    assert len(handed) == 1
+    with open(project / ".course" / "lab.lock", "a") as third:
+        assert not held(third)
+    lab.LOCKS.pop().close()
+
+
+def a_server(port, listening):
+    """A server that was told to listen at this port (None: at none) and listens at another."""
+    config = {"port": port} if port is not None else {}
+    url = f"http://127.0.0.1:{listening}/"
+    return SimpleNamespace(
+        config=SimpleNamespace(ServerApp=config), port=listening, base_url="/", default_url="/lab", connection_url=url
+    )
+
+
+@pytest.mark.parametrize(
+    "port, listening, lines", [("8931", 8932, 2), ("8931", 8931, 1), (8931, 8931, 1), ("0", 4711, 1), (None, 8890, 1)]
+)
+def test_a_port_that_is_taken_is_told(port, listening, lines, capsys):
+    lab.tell(a_server(port, listening), "")
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == lines and said[-1].startswith(f"JupyterLab: http://127.0.0.1:{listening}/lab  ")
+    assert lines == 1 or said[0] == "Port 8931 is not free, so JupyterLab opens at port 8932."
 
 
 def test_a_busy_lab_is_not_taken_for_one_that_has_ended():

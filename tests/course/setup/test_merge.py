@@ -4,7 +4,7 @@ import copy
 
 import nbformat
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course.build import hash_of
@@ -144,6 +144,7 @@ def three(draw):
     return base, mine, cells(*(kept + course if draw(st.booleans()) else course + kept))
 
 
+@settings(deadline=None)  # nothing here is about time
 @given(three())
 def test_nothing_that_a_reader_wrote_is_lost(versions):
     base, mine, course = versions

@@ -8,7 +8,8 @@ import pytest
 
 from course import build
 from course.build import MINE
-from course.practice.session import replay, resume, stops
+from course.practice import progress
+from course.practice.session import replay, resume, sections, stops
 from course.setup import workspace
 
 LEVELS = list(map(build.level_of, build.names_in(build.ROOT)))
@@ -20,6 +21,24 @@ def project(tmp_path_factory):
     root = build.copy_project(build.ROOT, tmp_path_factory.mktemp("resume").resolve() / "copy", LEVELS)
     assert workspace.open_desk(root) == []
     return root
+
+
+@pytest.fixture(autouse=True)
+def reader(monkeypatch, tmp_path):
+    """A reader who has answered nothing yet. A function that notes all questions and blanks of notebooks as done."""
+    monkeypatch.setattr(progress, "FILE", tmp_path / "progress.db")
+
+    def note(*names):
+        with monkeypatch.context() as no_test:
+            no_test.delenv("PYTEST_VERSION")
+            for name in names:
+                found = progress.questions_in(build.text_path(build.ROOT, name))
+                for key in found["predictions"]:
+                    progress.predicted(key, False, "**Not so.**")
+                for key in found["blanks"]:
+                    progress.solved(key)
+
+    return note
 
 
 def kernel(root, name, notebook):
@@ -56,10 +75,13 @@ def run(root, name, first, last):
 @pytest.mark.parametrize(
     "name, stop", [("trail/1_hardware", "program = write_program()"), ("04_mid_level", "#| export data")]
 )
-def test_the_state_comes_back_and_the_rest_runs_on(project, name, stop, tell):
+def test_the_state_comes_back_and_the_rest_runs_on(project, name, stop, tell, reader):
+    reader(*build.names_in(build.ROOT), *build.trail_in(build.ROOT))
     notebook = build.read_notebook(project, name, MINE)
     at = cell_with(notebook, stop)
+    began = time.perf_counter()
     run(project, name, 0, at)
+    first = time.perf_counter() - began
     assert stops.last_stop(project)[:2] == (name, at)
     told, opened = resume.main(project)
     assert opened == name and told.startswith(f"You stopped in mine/{name}.ipynb, today at")
@@ -70,11 +92,10 @@ def test_the_state_comes_back_and_the_rest_runs_on(project, name, stop, tell):
     end = [k for k, cell in enumerate(notebook.cells) if cell.cell_type == "code"][
         -2
     ]  # the last one builds, or takes along
-    began = time.perf_counter()
     done, said = run(project, name, at + 1, end)
     (seconds,) = re.findall(r"Restored in ([\d.]+) s: \d+ cells ran again, without \d+ that only", said)
-    tell("resume: the state comes back", f"{name:<20} {float(seconds):>5.1f} s of {time.perf_counter() - began:.1f} s")
-    assert float(seconds) < 20
+    tell("resume: the state comes back", f"{name:<20} {float(seconds):>5.1f} s instead of {first:.1f} s")
+    assert float(seconds) < first
     assert "Continue in the section “" in said and build.title(at + 1, notebook.cells[at].source) in said
     assert not [cell for cell in done.cells if any(o.output_type == "error" for o in cell.get("outputs", []))]
     if name.startswith("trail"):
@@ -90,13 +111,12 @@ def test_what_was_asked_for_comes_back_once(project):
     assert run(project, name, 10**6, 0)[1] == "", "a kernel that is restarted starts as it always does"
 
 
-def test_who_has_come_to_the_end_goes_on_with_the_next(project):
+def test_who_has_come_to_the_end_goes_on_with_the_next(project, reader):
+    reader(*build.all_in(build.ROOT))
     ways = {"trail/1_hardware": "trail/2_kernels", "trail/5_high_level": "01_hardware", "01_hardware": "02_kernels"}
     ways |= {"05_high_level": "05_high_level", "more/01_numbers": "more/01_numbers"}
     for name, following in ways.items():
-        last = [cell for cell in build.read_notebook(project, name, MINE).cells if cell.cell_type == "code"][-1]
-        (project / MINE / stops.STOPPED).unlink(missing_ok=True)
-        stops.note_cell(name, last.id, last.source, project)
+        run_to_the_end(project, name)
         told, opened = resume.main(project)
         assert opened == following and "Run its first cell" not in told, name
         next_one = resume.next_step(project)
@@ -104,6 +124,51 @@ def test_who_has_come_to_the_end_goes_on_with_the_next(project):
             assert next_one.startswith(f"You have finished mine/{name}.ipynb. ")
         else:
             assert next_one == f"Next: mine/{following}.ipynb, with `python3 -m course resume`."
+
+
+def run_to_the_end(project, name):
+    last = [cell for cell in build.read_notebook(project, name, MINE).cells if cell.cell_type == "code"][-1]
+    (project / MINE / stops.STOPPED).unlink(missing_ok=True)
+    stops.note_cell(name, last.id, last.source, project)
+
+
+def test_who_has_run_all_cells_and_answered_nothing_has_not_finished(project, monkeypatch):
+    """`resume` and `progress` say the same: no section that asks something is done, and which is the first."""
+    run_to_the_end(project, "01_hardware")
+    told, opened = resume.main(project)
+    every = len({*sections.asking(build.read_notebook(project, "01_hardware", MINE).cells).values()})
+    state = f"0 of its {every} sections with a question or a blank are done. The first open one is “A surprise to begin with”."
+    assert every > 4 and opened == "01_hardware" and state in told
+    assert "finished" not in told and "What you have so far" not in told
+    assert "All its cells have run, so you can also go on with mine/02_kernels.ipynb." in told
+    assert resume.next_step(project).endswith(f"mine/01_hardware.ipynb, with `python3 -m course resume`. {state}")
+    monkeypatch.setattr(progress, "ROOT", project)
+    monkeypatch.setattr(progress, "FILE", project / ".course" / "progress.db")
+    assert state in progress.table()
+
+
+def test_a_section_is_done_when_its_question_is_answered_and_its_blank_tried(project, monkeypatch):
+    cells = [
+        nbformat.v4.new_markdown_cell("# Title\n\n## One (3 min)"),
+        nbformat.v4.new_code_cell("# a question: run me\nchecks.predict(\n    '01-one',\n    'How many?',\n)"),
+        nbformat.v4.new_markdown_cell("Seen.\n\n## Two (3 min)\n\nAnd more."),
+        nbformat.v4.new_code_cell("#| export room blank two\ndef two():\n    ...  # 1 line"),
+        nbformat.v4.new_markdown_cell("## Three (3 min, optional)"),
+        nbformat.v4.new_code_cell("checks.predict('01-three', 'Why?')"),
+        nbformat.v4.new_markdown_cell("## Exercises"),
+        nbformat.v4.new_code_cell("checks.predict('01-four', 'Why?')"),
+    ]
+    assert sections.asking(cells) == {1: "One", 3: "Two"} == sections.still_open(cells, "01_hardware")
+    cells[3].source = cells[3].source.replace("...  # 1 line", "return 3  # wrong, but tried")
+    assert sections.still_open(cells, "01_hardware") == {1: "One"}
+    cells[3].source = "#| export room blank two\ndef two(:"
+    assert sections.still_open(cells, "01_hardware") == {1: "One"}
+    monkeypatch.delenv("PYTEST_VERSION")
+    progress.record("predictions", "How many?", False)  # by an older version of the course
+    assert sections.still_open(cells, "01_hardware") == {}
+    cells[3].source = "#| export room blank two\ndef two():\n    ..."
+    progress.solved("01-two")  # on the trail
+    assert sections.still_open(cells, "trail/1_hardware") == {}
 
 
 def test_a_cell_is_found_by_what_it_says_where_its_number_is_another(project):
@@ -135,7 +200,7 @@ def test_what_times_draws_or_asks_stays_out_but_for_names_that_are_read_later():
         "x = 1",
         "%timed import timeit\nquick = timeit.timeit('x')\nprint(quick)",
         "figures.line(x)",
-        "checks.predict(\n'Why?', 1, 'So.')",
+        "checks.predict(\n'01-why', 'Why?')",
         "%timed y = x + 1\nz = slow(y)\nprint(z)",
         "w = y",
         "def mine(x):\n    return x\n\n\nexercises.check('01-1', mine)",
@@ -156,15 +221,30 @@ def test_the_ideas_are_what_stands_at_the_stopping_points():
                 "**A good place to stop.** A *tape* knows `w * x`, and [its way](x.ipynb) back. *Whose turn is it?*"
             ),
             markdown("## Where to go from here\n\nIn *more/05_tensorflow* they run here, with one import changed.)"),
-        ]
+        ],
+        "01_hardware",
     )
     assert found == ["The door stands.", "A tape knows `w * x`, and its way back."]
 
 
-def test_every_idea_of_the_course_is_whole():
+def test_who_left_a_question_open_does_not_have_the_idea_that_it_leads_to(monkeypatch):
+    cells = [
+        nbformat.v4.new_markdown_cell("## One (3 min)"),
+        nbformat.v4.new_code_cell("checks.predict('01-one', 'How many?')"),
+        nbformat.v4.new_markdown_cell("**A good place to stop.** There are two."),
+        nbformat.v4.new_markdown_cell("## Two (3 min)\n\n**A good place to stop.** The door stands."),
+    ]
+    assert resume.takeaways(cells, "01_hardware") == ["The door stands."]
+    monkeypatch.delenv("PYTEST_VERSION")
+    progress.predicted("01-one", True, "**Right.**")
+    assert resume.takeaways(cells, "01_hardware") == ["There are two.", "The door stands."]
+
+
+def test_every_idea_of_the_course_is_whole(reader):
+    reader(*build.all_in(build.ROOT))
     ways = build.trail_in(build.ROOT) + build.names_in(build.ROOT)
     for name in ways:
-        found = resume.takeaways(build.from_text(build.ROOT, name).cells)
+        found = resume.takeaways(build.from_text(build.ROOT, name).cells, name)
         assert len(found) >= (1 if name.startswith("trail") else 3), name
         for idea in found:
             assert idea[0].isupper() and idea.endswith(".") and idea.count("(") == idea.count(")"), idea

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from course.setup import environment, stage, wheelhouse
+from course.setup import causes, environment, stage, wheelhouse
 
 ROOT = Path(__file__).resolve().parents[3]
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
@@ -26,7 +26,7 @@ def root(tmp_path, monkeypatch):
     root, shelf = tmp_path / "a course", tmp_path / "shelf"
     (root / "course" / "setup").mkdir(parents=True)
     shelf.mkdir()
-    files = "arguments", "commands", "environment", "making", "stage", "wheelhouse"
+    files = "arguments", "causes", "commands", "environment", "making", "stage", "wheelhouse"
     own = ["__init__", "__main__", "setup/__init__", *(f"setup/{name}" for name in files)]
     for name in (*(f"course/{name}.py" for name in own), "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
@@ -93,7 +93,7 @@ def test_a_wheelhouse_is_used_where_it_fits(root, monkeypatch, capsys):
     shared = root.parent / "shared"
     shared.mkdir()
     monkeypatch.setenv("COURSE_WHEELHOUSE", str(shared))
-    fitting = {"system": stage.machine(version), "lock": environment.digest(environment.TEST)}
+    fitting = {"system": causes.machine(version), "lock": environment.digest(environment.TEST)}
     for text, said in (
         (None, "it is not a complete wheelhouse"),
         ('{"system": ', "it is not a complete wheelhouse"),

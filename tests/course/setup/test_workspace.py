@@ -7,11 +7,13 @@ import shutil
 
 import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from course import build
 from course.build import MINE
 from course.builder.names import names_in
 from course.practice import checks
+from course.practice.answers import Answer
 from course.setup import reset, workspace
 from course.setup.arguments import parser
 
@@ -92,13 +94,28 @@ def test_what_is_missing_comes_back_and_nothing_else(opened):
 def test_a_newer_course_reaches_a_notebook_in_which_nobody_worked(opened):
     news(opened, "KERNELS = {}", "KERNELS = dict()")
     told = workspace.open_desk(opened)
-    assert (
-        told[0]
-        == "02_kernels: the course has changed, and mine/02_kernels.ipynb with it. What you wrote is still there."
-    )
+    assert told[0] == ("The course has changed, and with it mine/02_kernels.ipynb in which you had written nothing.")
     assert "KERNELS = dict()" in mine(opened).cells[2].source
     assert b"KERNELS = dict()" in files(opened)["mine/levels/kernels/registry.py"]
     assert workspace.open_desk(opened) == []
+
+
+def test_notebooks_in_which_nobody_worked_are_told_in_one_line(opened):
+    for name, old, new in (
+        (NAMES[0], "# what is held", "# what is kept"),
+        (NAMES[1], "KERNELS = {}", "KERNELS = dict()"),
+    ):
+        news(opened, old, new, name)
+    told = workspace.open_desk(opened)
+    assert len(told) == 2 and "kept in .course/aside/" in told[1]
+    assert told[0] == "The course has changed, and with it 2 notebooks in which you had written nothing."
+    assert reset.main("undo", [], opened) == 0
+    work(opened, "alloc(2)", "alloc(3)", NAMES[0])
+    told = workspace.open_desk(opened)
+    assert told[0] == (
+        "01_hardware: the course has changed, and mine/01_hardware.ipynb with it. What you wrote is still there."
+    )
+    assert told[1].startswith("The course has changed, and with it mine/02_kernels.ipynb in") and len(told) == 3
 
 
 def test_a_newer_course_leaves_the_readers_cells_and_the_level_built_from_them(opened):
@@ -180,12 +197,18 @@ def test_without_what_it_was_made_from_a_notebook_is_all_the_readers(opened, bas
     )
 
 
-def test_a_damaged_notebook_is_left_and_told(opened):
-    path_of(opened).write_text("{")
-    news(opened, "KERNELS = {}", "KERNELS = dict()")
+@pytest.mark.parametrize("text", ["", '{"cells": [{"cell_ty', "[]", "{}", "\0\0\0", '{"cells": null, "nbformat": 4}'])
+@pytest.mark.parametrize("newer", [True, False])
+def test_a_damaged_notebook_is_left_and_told(opened, text, newer):
+    path_of(opened).write_text(text)
+    if newer:
+        news(opened, "KERNELS = {}", "KERNELS = dict()")
     (told, *_) = workspace.open_desk(opened)
-    assert told.startswith("mine/02_kernels.ipynb is damaged") and "`python3 -m course reset 02_kernels`" in told
-    assert path_of(opened).read_text() == "{"
+    assert told.startswith("mine/02_kernels.ipynb cannot be read") and "`python3 -m course reset 02_kernels`" in told
+    assert "and keeps this one in .course/aside/" in told and path_of(opened).read_text() == text
+    assert reset.main("reset", ["02_kernels"], opened) == 0
+    assert [path.read_text() for path in opened.glob(".course/aside/*/mine/02_kernels.ipynb")] == [text]
+    assert workspace.open_desk(opened) == []
 
 
 def test_lines_that_end_as_on_windows_are_no_news(opened):
@@ -199,8 +222,6 @@ def test_lines_that_end_as_on_windows_are_no_news(opened):
 
 def run_in_kernel(root, folder, name, environment):
     """Run a notebook's code cells, in this folder, as any Jupyter would: what they print, or the error."""
-    from nbclient import NotebookClient
-
     notebook = nbformat.read(root / folder / f"{name}.ipynb", 4)
     client = NotebookClient(notebook, timeout=120, kernel_name="python3")
     client.execute(cwd=str(root / folder), env=environment)
@@ -250,25 +271,78 @@ def test_a_level_that_is_missing_at_the_desk_says_what_to_do(opened):
         run_in_kernel(opened, MINE, "02_kernels", as_a_reader(opened))
 
 
+# A notebook that the reader has renamed.
+
+
+def renamed(root, name, session=None):
+    """Run the reader's 01_hardware under another name. Returns what is printed, and the error with its cell."""
+    notebook = nbformat.read(root / MINE / f"{name}.ipynb", 4)
+    client = NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True)
+    environment = as_a_reader(root) | ({"JPY_SESSION_NAME": str(session)} if session else {})
+    client.execute(cwd=str(root / MINE), env=environment)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    printed = "".join(output.get("text", "") for cell in cells for output in cell.outputs)
+    errors = [
+        (n, output.evalue)
+        for n, cell in enumerate(cells)
+        for output in cell.outputs
+        if output.get("ename") == "BuildError"
+    ]
+    return printed, errors, len(cells)
+
+
+@pytest.mark.parametrize("told_by_jupyter", [True, False])
+def test_a_renamed_notebook_is_noticed_in_its_first_cell_and_told_its_name(opened, told_by_jupyter):
+    path_of(opened, "01_hardware").rename(path_of(opened, "my work"))
+    before = files(opened / MINE)
+    _, errors, count = renamed(opened, "my work", path_of(opened, "my work") if told_by_jupyter else None)
+    assert [number for number, _ in errors] == [0, count - 1]
+    for _, error in errors:
+        assert "mine/01_hardware.ipynb is missing" in error and "rename it back to 01_hardware.ipynb" in error
+        assert "reset" not in error and ("this is mine/my work.ipynb" in error) == told_by_jupyter
+    assert files(opened / MINE) == before
+    path_of(opened, "my work").rename(path_of(opened, "01_hardware"))
+    _, errors, _ = renamed(opened, "01_hardware", path_of(opened, "my work"))  # the kernel has its old name still
+    assert errors == []
+
+
+def test_a_renamed_notebook_beside_a_new_copy_does_not_build_from_that_copy(opened):
+    """`course lab` has made a new copy since."""
+    path_of(opened, "01_hardware").rename(path_of(opened, "copy"))
+    assert workspace.open_desk(opened) == []
+    before = files(opened)
+    printed, errors, count = renamed(opened, "copy", path_of(opened, "copy"))
+    advice = "Then give that file another name, and rename this one back to 01_hardware.ipynb"
+    assert "Note: this file is mine/copy.ipynb, and the last cell builds from mine/01_hardware.ipynb. " in printed
+    assert advice in printed and "reset" not in printed
+    ((number, error),) = errors
+    assert number == count - 1 and advice in error and "reset" not in error
+    assert {path: text for path, text in files(opened).items() if path in before} == before
+
+
 # The one switch that shows all answers.
 
 
 @pytest.mark.parametrize("choices", [None, ["10", "20"]])
 def test_answers_stand_with_their_questions(monkeypatch, choices):
-    asked = checks.predict("How many?", "20" if choices else 20, "Ten rows of two.", choices=choices)
-    assert "Ten rows" not in told(asked.box())
+    answer = Answer("20" if choices else 20, "Ten rows of two.")
+    asked = checks.Prediction("00-rows", "How many?", answer, choices, None)
+    outputs = []
+    monkeypatch.setattr(checks.DisplayHandle, "display", lambda self, bundle, raw: outputs.append(bundle))
+    asked._ipython_display_()
     checks.show_answers()
     try:
-        shown = told(asked.box())
+        asked._ipython_display_()
     finally:
         checks.show_answers(False)
-    assert shown.index("How many?") < shown.index("Answer: 20") < shown.index("Ten rows of two.")
-    assert "Ten rows" not in told(asked.box())
-
-
-def told(box):
-    """The words of a widget and all within it."""
-    return " ".join([getattr(box, "value", "") or "", *map(told, getattr(box, "children", ()))])
+    asked._ipython_display_()
+    before, shown, after = outputs
+    for kind in ("text/html", "text/plain"):
+        text = shown[kind]
+        assert text.index("How many?") < text.index("Answer: 20") < text.index("Ten rows of two.")
+        assert "Ten rows" not in before[kind] and "Ten rows" not in after[kind]
+    widget = "application/vnd.jupyter.widget-view+json"
+    assert widget in before and widget not in shown  # text, which needs no kernel
 
 
 def test_lab_hands_the_switch_to_its_kernels(project, monkeypatch):

@@ -1,6 +1,7 @@
 """Level 1: memory that is accounted, programs that cannot leave their arrays."""
 
 import functools
+import gc
 import itertools
 import math
 import operator
@@ -15,22 +16,19 @@ import pytest
 from llvmlite import binding as llvm
 
 from course.build import ROOT, environment
-from levels.hardware.tasks import net_program
+from levels.hardware import Assembler, Buffer, net_row, pool, select, write_steps
 from levels.support import cache, machine
-from levels_more.hardware import Assembler, Buffer, copy, pool, select
-from levels_more.hardware.disassembly import listing, trimmed
 
 CPU = pool()["cpu:0"]
 DTYPES = ["f4", "f8"]
 COMPARISONS = [operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt]
 NET = (2, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)  # the shapes of its weights
-LANES = [("f4", None), ("f4", 1), ("f4", 4), ("f8", None), ("f8", 4), ("f8", 8)]
 
 
 @pytest.mark.quick
 def test_memory_is_counted_and_refused():
-    device = pool(cpus=2)["cpu:1"]
-    used = device.used
+    gc.collect()  # what other tests left behind
+    device, used = CPU, CPU.used
     buffer = device.alloc((3, 4), "f8")
     assert device.used == used + 96 and buffer.shape == (3, 4) and buffer.dtype == np.float64
     with pytest.raises(MemoryError, match=f"asked for {2**40:,} bytes, {device.memory - device.used:,} are free"):
@@ -50,19 +48,32 @@ def test_memory_is_counted_and_refused():
 
 @pytest.mark.quick
 def test_a_freed_buffer_is_refused_everywhere():
-    other, buffer = pool(cpus=2)["cpu:1"], CPU.put(np.ones(3))
+    buffer = CPU.put(np.ones(3))
     CPU.free(buffer)
     a = Assembler("p", "f8")
     a.array("x", "n")
     program = a.assemble()
-    for use in (lambda: CPU.free(buffer), buffer.numpy, lambda: copy(buffer, other), lambda: program(x=buffer)):
+    for use in (lambda: CPU.free(buffer), buffer.numpy, lambda: program(x=buffer)):
         with pytest.raises((ValueError, TypeError), match="freed"):
             use()
+
+
+@pytest.mark.more("several devices")
+def test_a_buffer_belongs_to_one_device():
+    from levels_more.hardware import copy, pool
+
+    other, buffer = pool(cpus=2)["cpu:1"], CPU.put(np.ones(3))
     with pytest.raises(ValueError, match="not a live buffer of this device"):
-        other.free(CPU.put(np.ones(3)))
+        other.free(buffer)
+    CPU.free(buffer)
+    with pytest.raises((ValueError, TypeError), match="freed"):
+        copy(buffer, other)
 
 
+@pytest.mark.more("several devices")
 def test_copies_are_copies():
+    from levels_more.hardware import copy, pool
+
     array = np.arange(6.0).reshape(2, 3)
     here = CPU.put(array)
     there = copy(here, pool(cpus=2)["cpu:1"])
@@ -95,46 +106,48 @@ def call(a, **given):
     return buffers["out"].numpy()
 
 
-def elementwise(dtype, lanes):
+def elementwise(dtype):
     """out[i] = (x[i] + 1)·y[i] / 2 - x[i]"""
-    a = Assembler("p", dtype, lanes)
+    a = Assembler("p", dtype)
     x, y, out = (a.array(name, "n") for name in ("x", "y", "out"))
-    with a.loop("n", a.lanes) as i:
+    with a.loop("n") as i:
         v = a.load(x, i)
         a.store((v + 1) * a.load(y, i) / 2 - v, out, i)
     return a.assemble()
 
 
+def net_program(dtype):
+    """The program that trains the net."""
+    a = Assembler("net", dtype)
+    write_steps(a, net_row, NET)
+    return a.assemble()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_one_lane_is_written_as_if_there_were_no_lanes(dtype):
-    one, four = (net_program.__wrapped__(np.dtype(dtype), NET, lanes).text for lanes in (1, 4))
+def test_a_program_has_one_lane(dtype):
     of_lanes = re.compile(r"<\d+ x |splat|masked|insertelement|extractelement|shufflevector|vector")
-    assert of_lanes.search(four) and not of_lanes.search(one)
-    with pytest.raises(ValueError, match="4 at once; expected 1$"), Assembler("p", dtype, 1).loop("n", 4):
-        pass
-    a = Assembler("p", dtype, 4)
-    with pytest.raises(ValueError, match="4 at once; expected 1$"), a.loop("n", 4), a.loop("n", 4):
-        pass
+    assert not of_lanes.search(net_program(dtype).text)
+    assert f"store {'float' if dtype == 'f4' else 'double'} " in net_program(dtype).text
 
 
-@pytest.mark.parametrize("dtype, lanes", LANES)
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [0, 5, 16, 33])
-def test_arithmetic_and_masked_lanes(dtype, lanes, n):
+def test_arithmetic_stays_within_its_arrays(dtype, n):
     x, y = np.arange(n, dtype=dtype), np.linspace(1, 2, n).astype(dtype)
     guarded = np.full(n + 32, -7, dtype)  # nothing past the end may be written
-    elementwise(dtype, lanes)(x=CPU.put(x), y=CPU.put(y), out=buffer_on(CPU, guarded[:n]))
+    elementwise(dtype)(x=CPU.put(x), y=CPU.put(y), out=buffer_on(CPU, guarded[:n]))
     np.testing.assert_allclose(guarded[:n], (x + 1) * y / 2 - x, rtol=0 if dtype == "f8" else 1e-6)
     assert (guarded[n:] == -7).all()
 
 
-@pytest.mark.parametrize("dtype, lanes", LANES)
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [0, 7, 16, 100])
-def test_sums_and_gathers(dtype, lanes, n):
-    a = Assembler("p", dtype, lanes)
+def test_sums_and_gathers(dtype, n):
+    a = Assembler("p", dtype)
     x, rows = a.array("x", "rows", 3), a.array("picked", "n", rows_of="rows")
     out, scale = a.array("out", 2), a.number("scale")
     total, count = a.sum(), a.count("n")
-    with a.loop("n", a.lanes) as i:
+    with a.loop("n") as i:
         total += a.load(x, a.load(rows, i), 1) * scale
     a.store(total.total(), out, 0)
     a.store(count, out, 1)
@@ -143,14 +156,14 @@ def test_sums_and_gathers(dtype, lanes, n):
     assert found.tolist() == [data[picked, 1].sum() * 0.5, n]
 
 
-@pytest.mark.parametrize("dtype, lanes", LANES)
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [0, 5, 16, 35])
-def test_a_number_counts_once_outside_of_lanes_and_once_a_row_inside(dtype, lanes, n):
-    a = Assembler("p", dtype, lanes)
+def test_a_number_counts_once_outside_of_a_loop_and_once_a_row_inside(dtype, n):
+    a = Assembler("p", dtype)
     x, out, once, rows, both = a.array("x", "n"), a.array("out", 5), a.sum(), a.sum(), a.sum()
     once += 3
     both += 100
-    with a.loop("n", a.lanes) as i:
+    with a.loop("n") as i:
         rows += 3
         both += a.load(x, i)
         inner = a.sum()
@@ -176,14 +189,14 @@ def test_float64_rounds_after_each_operation():
     assert (call(a, x=np.full(19, 1 + e), out=np.ones(19)) == 0).all()
 
 
-@pytest.mark.parametrize("dtype, lanes", LANES)
-def test_comparisons_and_select_with_nan(dtype, lanes):
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_comparisons_and_select_with_nan(dtype):
     """As in NumPy: a comparison with a NaN is false, except for !=, and select hands a NaN on."""
     numbers = [-1.0, -0.0, 0.0, 1.0, math.inf, -math.inf, math.nan]
     x, y = np.array(list(itertools.product(numbers, numbers)), dtype).T
-    a = Assembler("p", dtype, lanes)
+    a = Assembler("p", dtype)
     p, q, out = a.array("p", "n"), a.array("q", "n"), a.array("out", "n", 6)
-    with a.loop("n", a.lanes) as i:
+    with a.loop("n") as i:
         for k, how in enumerate(COMPARISONS):
             a.store(select(how(a.load(p, i), a.load(q, i)), a.load(p, i), 7.0), out, i, k)
     found = call(a, p=x, q=y, out=np.zeros((len(x), 6), dtype))
@@ -195,7 +208,7 @@ def test_comparisons_and_select_with_nan(dtype, lanes):
 def test_float64_sums_run_in_order():
     a = Assembler("p", "f8")
     x, out, total = a.array("x", "n"), a.array("out", 1), a.sum()
-    with a.loop("n", a.lanes) as i:
+    with a.loop("n") as i:
         total += a.load(x, i)
     a.store(total.total(), out, 0)
     values = np.random.default_rng(0).normal(size=1000) * 10.0 ** np.arange(-500, 500).clip(-5, 5)
@@ -207,13 +220,26 @@ def test_float64_sums_run_in_order():
     assert result.numpy()[0] == expected != math.fsum(values)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_sum_starts_at_0_and_not_at_minus_0(dtype):
+    """As in the record, 0.0 + -0.0 is 0.0, also if nothing is added."""
+    a = Assembler("p", dtype)
+    out, some, none = a.array("out", 2), a.sum(), a.sum()
+    with a.loop(3):
+        some += -0.0
+    a.store(some.total(), out, 0)
+    a.store(none.total(), out, 1)
+    found = call(a, out=np.ones(2, dtype))
+    assert found.tolist() == [0.0, 0.0] and not np.signbit(found).any()
+
+
 def test_two_loops_and_a_store_in_the_middle():
-    """Row sums: the outer counter indexes, the inner loop has lanes."""
+    """Row sums."""
     a = Assembler("p", "f4")
     x, out = a.array("x", "m", "n"), a.array("out", "m")
     with a.loop("m") as i:
         total = a.sum()
-        with a.loop("n", a.lanes) as j:
+        with a.loop("n") as j:
             total += a.load(x, i, j)
         a.store(total.total(), out, i)
     x, out = np.arange(60, dtype="f4").reshape(3, 20), CPU.alloc((3,), "f4")
@@ -314,7 +340,7 @@ def test_a_program_is_assembled_once():
 
 
 def test_a_bound_call_runs_many_times_and_notices_when_its_memory_is_gone():
-    program = elementwise("f8", 1)
+    program = elementwise("f8")
     given = {name: CPU.put(np.ones(3)) for name in ("x", "y", "out")}
     run = program.bind(**given)
     given["x"].data[:] = 2.0
@@ -341,8 +367,22 @@ def test_row_numbers_cannot_change_after_the_check():
     view = rows.data[:]
     run = a.assemble().bind(x=buffer_on(CPU, memory[:2]), rows=rows, out=out)
     rows.data[0] = view[0] = 2
+    again = [np.full(1, 2) for _ in range(100)]  # would be where the copy was, had it been deleted
     run()
-    assert out.numpy()[0] == 2
+    assert out.numpy()[0] == 2 and len(again) == 100
+
+
+def test_a_bound_call_keeps_its_copy_of_the_row_numbers():
+    """Else the next arrays of that size would lie where the program reads them."""
+    a = Assembler("p", "f8")
+    x, rows, out = a.array("x", "n"), a.array("rows", "m", rows_of="n"), a.array("out", "m")
+    with a.loop("m") as i:
+        a.store(a.load(x, a.load(rows, i)), out, i)
+    program, given = a.assemble(), {"x": CPU.put(np.array([5.0, 6.0, 7.0])), "out": CPU.put(np.zeros(4))}
+    run = program.bind(**given, rows=CPU.put(np.array([2, 1, 2, 1])))
+    others = [np.zeros(4, np.int64) for _ in range(1000)]
+    run()
+    assert given["out"].numpy().tolist() == [7, 6, 7, 6] and len(others) == 1000
 
 
 def enter(a, extent):
@@ -382,9 +422,9 @@ def compiled(monkeypatch, folder, write):
     """The seconds that it takes to write a program, with nothing in this process's memory, and the program."""
     monkeypatch.setattr(cache, "_CACHE", folder)
     machine._ENGINES.clear()
-    start = time.perf_counter()
+    start = time.thread_time()
     program = write()
-    return time.perf_counter() - start, program
+    return time.thread_time() - start, program
 
 
 def triple():
@@ -419,25 +459,30 @@ def test_the_next_process_does_not_compile(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_net_is_written_at_once_and_sooner_from_the_cache(dtype, monkeypatch, tmp_path):
-    write = functools.partial(net_program.__wrapped__, np.dtype(dtype), NET)
-    cold = [compiled(monkeypatch, tmp_path / str(k), write)[0] for k in range(3)]
-    warm = [compiled(monkeypatch, tmp_path / "0", write)[0] for _ in range(5)]
+def test_the_net_comes_from_the_cache_in_a_fraction_of_the_time(dtype, monkeypatch, tmp_path):
+    """It takes a twelfth of the time. (Both times are of this thread, taken in turns.)"""
+    write, cold, warm = functools.partial(net_program, dtype), [], []
+    for folder in "123":
+        cold.append(compiled(monkeypatch, tmp_path / folder, write)[0])
+        warm.append(compiled(monkeypatch, tmp_path / folder, write)[0])
     cold, warm = statistics.median(cold), statistics.median(warm)
     print(f"{dtype}: {1e3 * cold:.0f} ms to compile, {1e3 * warm:.0f} ms from the cache")
-    assert cold < 1.0 and warm < 0.06
+    assert warm < cold / 4
 
 
 JUMP = r"\s+(?:j\w+|b|b\.\w+|cbn?z|tbn?z)\s+(?:.*, ?)?([.\w$]+)$"  # of x86 and of ARM; the target stands last
 
 
+@pytest.mark.more("disassembly")
 @pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-linux-gnu", "arm64-apple-darwin"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_listing_holds_instructions_and_the_labels_they_jump_to(triple, dtype):
+    from levels_more.hardware.disassembly import trimmed
+
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(triple).create_target_machine(opt=3)
-    assembly = target.emit_assembly(machine.optimised(net_program(np.dtype(dtype), NET, 4).text, target))
+    assembly = target.emit_assembly(machine.optimised(net_program(dtype).text, target))
     lines = trimmed(assembly).splitlines()
     instructions = [line for line in lines if not line.endswith(":")]
     # the same instructions in the same order, none cut short: an ARM number starts with # as an x86 comment does
@@ -458,8 +503,11 @@ def labels(lines):
     return [line for line in lines if line.endswith(":")]
 
 
+@pytest.mark.more("disassembly")
 def test_the_listing_of_this_processor():
-    lines = listing(elementwise("f8", 1)).splitlines()
+    from levels_more.hardware.disassembly import listing
+
+    lines = listing(elementwise("f8")).splitlines()
     assert any("mul" in line for line in lines) and any("ret" in line for line in lines)
     assert not [
         line for line in lines if line.startswith("\t") or line.strip().startswith((".text", ".globl", ".type"))

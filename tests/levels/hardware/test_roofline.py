@@ -1,4 +1,4 @@
-"""What level 1 measures: the same as a C compiler's loop, in the right order, and printed as what it is."""
+"""What level 1 measures: the same as a C compiler's loop, and each number once."""
 
 import ctypes
 import shutil
@@ -9,15 +9,11 @@ import time
 
 import pytest
 
-from course.figures import host_caches
 from levels.hardware import Device, pool
-from levels.hardware.device import MEASURES
-from levels.hardware.roofline import _measure_bandwidth, _measure_launch
+from levels.support import measure
 from levels.support.machine import host_lanes
-from levels_more.hardware.benchmark import Pool, amount, measure_latency, measure_reading
 
 CPU = pool()["cpu:0"]
-KIB, MIB = 2**10, 2**20
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,10 +66,10 @@ def c_peak(folder):
 def test_the_peak_is_what_a_c_compiler_reaches(tmp_path):
     compiled, ratios = c_peak(tmp_path), []
     for _ in range(3):  # the machine is shared
-        ours, theirs = zip(*((MEASURES["peak"](CPU), compiled()) for _ in range(7)), strict=True)
+        ours, theirs = zip(*((measure.MEASURES["cpu", "peak"](CPU), compiled()) for _ in range(7)), strict=True)
         ours, theirs = statistics.median(ours), statistics.median(theirs)
         ratios.append(ours / theirs)
-        print(f"peak {amount(ours, 'flop/s')}, in C {amount(theirs, 'flop/s')}, ratio {ratios[-1]:.3f}")
+        print(f"peak {ours / 1e9:.1f} Gflop/s, in C {theirs / 1e9:.1f}, ratio {ratios[-1]:.3f}")
         if abs(ratios[-1] - 1) < 0.03:
             break
     else:
@@ -81,84 +77,38 @@ def test_the_peak_is_what_a_c_compiler_reaches(tmp_path):
     assert 1e9 < ours < 1e12
 
 
-def test_latency_grows_with_the_memory_that_is_walked():
-    caches = host_caches()
-    beyond = min(64 * MIB, 4 * max(caches.values(), default=32 * MIB))
-    near, far = measure_latency(CPU, 16 * KIB), measure_latency(CPU, beyond)
-    print(f"a load takes {amount(near, 's')} from 16 KiB, {amount(far, 's')} from {amount(beyond, 'iB', 1024)}")
-    assert 2e-10 < near < 1e-8 and 4 * near < far < 1e-6
-    if "L2" in caches:
-        assert near < measure_latency(CPU, caches["L2"] // 2) < far
-
-
-def test_bandwidth_falls_from_the_nearest_cache_to_memory():
-    near, far = measure_reading(CPU, 16 * KIB), measure_reading(CPU, 256 * MIB)
-    print(f"{amount(near, 'B/s')} from 16 KiB, {amount(far, 'B/s')} from 256 MiB")
-    assert far > 1e9 and 1.5 * far < near < 4e12
-
-
-def test_the_simplest_measure_of_bandwidth_is_near_that_of_a_program():
-    """NumPy's `max` reads as fast as memory gives, or a little slower."""
-    simple, program = _measure_bandwidth(CPU), measure_reading(CPU)
-    print(f"{amount(simple, 'B/s')} by NumPy, {amount(program, 'B/s')} by a program")
-    assert 0.5 < simple / program < 2
-
-
 def test_a_launch_takes_less_than_a_microsecond_or_a_few():
-    launch = _measure_launch(CPU)
-    print(f"a launch takes {amount(launch, 's')}")
+    launch = measure.MEASURES["cpu", "launch_time"](CPU)
+    print(f"a launch takes {launch * 1e9:.0f} ns")
     assert 50e-9 < launch < 20e-6
 
 
 @pytest.fixture
-def device():
+def device(monkeypatch):
     """A device of round numbers."""
     device = Device("cpu:9", 2**20, simulated=True)
-    device.measured.update(peak=1e9, bandwidth=1e8, launch_time=2e-6)
+    for what, speed in {"peak": 1e9, "bandwidth": 1e8, "launch_time": 2e-6}.items():
+        monkeypatch.setitem(measure._FOUND, (device, what), speed)
     return device
 
 
-def test_roofline_is_the_larger_of_two_times_and_cost_adds_the_launches(device):
+def test_roofline_is_the_larger_of_two_times(device):
     assert device.roofline(1e9, 0) == 1 and device.roofline(0, 1e8) == 1
     assert device.roofline(1e9, 3e8) == 3 and device.roofline(5e9, 3e8) == 5
-    assert device.cost(1, 0, 0) == 2e-6
-    assert device.cost(500_000, 1e9, 3e8) == 1 + 3 and device.cost(500_000, 5e9, 3e8) == 1 + 5
+    assert device.launch_time == 2e-6
 
 
-def table(device):
-    """What the pool prints of this device, by the first word of each row."""
-    head, *rows = repr(Pool({device.name: device})).splitlines()
-    return {row.split()[0]: row[head.index(device.name) :] for row in rows}
+@pytest.mark.parametrize("amounts", [(-1, 0), (0, -1.0), ("1", 0), (0, None), (float("nan"), 0)])
+def test_amounts_are_numbers_from_0_on(device, amounts):
+    with pytest.raises(ValueError, match="^cpu:9: the amounts are .*; expected numbers from 0 on"):
+        device.roofline(*amounts)
 
 
-def test_the_pool_says_what_is_measured_and_what_is_unknown(device):
-    rows = table(device)
-    expected = {"peak": "1 Gflop/s, measured", "bandwidth": "100 MB/s, measured", "a": "2 µs, measured"}
-    assert rows.items() >= expected.items() and rows["kind"] == "cpu (simulated)"
-    assert rows["memory"] == "1 MiB" and rows["lanes"] == f"{host_lanes()} float32"
-    device.memory = None
-    rows = table(device)
-    assert rows["memory"] == "unknown" and rows.items() >= expected.items()
-
-
-def test_the_pool_prints_before_anything_can_be_measured(device, monkeypatch):
-    device.measured.clear()
-    for what in list(MEASURES):
-        monkeypatch.delitem(MEASURES, what)
-    rows = table(device)
-    assert rows["peak"] == rows["bandwidth"] == rows["a"] == "not measured yet" and not device.measured
-    with pytest.raises(LookupError, match="no program measures peak yet"):
-        device.roofline(1, 1)
+def test_a_device_that_nothing_measures_says_so():
+    with pytest.raises(LookupError, match="^abacus:0: no program measures its peak"):
+        Device("abacus:0", None).roofline(1, 1)
 
 
 def test_what_was_measured_is_kept(device, monkeypatch):
-    monkeypatch.setitem(MEASURES, "peak", lambda device: pytest.fail("measured again"))
+    monkeypatch.setitem(measure.MEASURES, ("cpu", "peak"), lambda device: pytest.fail("measured again"))
     assert device.peak == 1e9
-
-
-@pytest.mark.parametrize(
-    "number, unit, text",
-    [(0, "B", "0 B"), (1, "s", "1 s"), (1.25e9, "B/s", "1.25 GB/s"), (310e-9, "s", "310 ns"), (1e-6, "s", "1 µs")],
-)
-def test_amounts_have_three_digits(number, unit, text):
-    assert amount(number, unit) == text

@@ -6,8 +6,11 @@ import sys
 
 import numpy as np
 import pytest
+from core_alone import more
 
 from course import build, tasks
+from levels import high_level as core_high
+from levels import mid_level as core_mid
 from levels_more.high_level import Callback, EarlyStopping, Input, Model, Sequential
 from levels_more.low_level import GradientTape, Variable, constant, maximum, reduce_max
 from levels_more.mid_level import (
@@ -17,6 +20,7 @@ from levels_more.mid_level import (
     Concatenate,
     Dataset,
     Dense,
+    Dropout,
     Embedding,
     Flatten,
     Layer,
@@ -40,6 +44,7 @@ def started(*layers, rate=0.0005, optimizer=None, **options):
     return result
 
 
+@pytest.mark.more("fit(seed=)")
 @pytest.mark.parametrize("seed, other", [(1, 1), (1, 2), (None, None)])
 def test_fit_on_arrays_learns_and_repeats_with_its_seed(seed, other):
     task, runs = tasks.linear(), []
@@ -61,6 +66,7 @@ def test_an_epochs_loss_is_the_mean_over_its_rows():
     assert history.history["loss"][0] == pytest.approx(np.dot(history.losses, [4, 4, 2]) / 10)
 
 
+@pytest.mark.more("fit(seed=), on_train_batch_end")
 def test_pieces_change_nothing():
     """Whether the loop is cut into many calls or few, the losses are the same."""
     runs = []
@@ -71,6 +77,20 @@ def test_pieces_change_nothing():
     assert runs[0].history == runs[1].history
 
 
+@pytest.mark.quick
+def test_fit_shuffles_the_rows_anew_in_each_epoch_unless_told_not_to():
+    """With a rate of nearly 0 a step's loss is that of its rows: each row counts once per epoch, in any order."""
+    net = started(rate=1e-300)
+    error = net.predict(TASK.x) - TASK.y
+    in_order = (error.reshape(10, 40) ** 2).mean(1)
+    told = [net.fit(TASK.x, TASK.y, 40, 2, verbose=0, **options).losses.reshape(2, 10) for options in ({}, UNSHUFFLED)]
+    for losses in (*told[0], *told[1]):
+        assert losses.mean() == pytest.approx(in_order.mean())
+    np.testing.assert_allclose(told[1], [in_order] * 2)
+    assert not np.allclose(told[0][0], in_order) and not np.allclose(told[0][0], told[0][1])
+
+
+UNSHUFFLED = {"shuffle": False}
 DATASETS = {
     "in memory": lambda: Dataset.from_tensor_slices((TASK.x, TASK.y)).batch(50),
     "a generator": lambda: Dataset.from_generator(lambda: zip(TASK.x, TASK.y, strict=True)).batch(50),
@@ -78,6 +98,7 @@ DATASETS = {
 }
 
 
+@pytest.mark.more("validation_data, from_generator, map")
 @pytest.mark.parametrize("verbose", [0, 1])
 @pytest.mark.parametrize("make", DATASETS.values(), ids=DATASETS)
 def test_any_dataset_trains_the_same(make, verbose):
@@ -94,11 +115,18 @@ def test_evaluate_and_predict_are_what_the_weights_say():
     net = started()
     net.set_weights([np.array([[2.0], [-3.0]]), np.array([[3.0]])])
     predicted = TASK.x_test @ [[2.0], [-3.0]] + 3.0
+    np.testing.assert_allclose(net.predict(TASK.x_test), predicted)
     for size in (1, 7, 1024):
-        np.testing.assert_allclose(net.predict(TASK.x_test, batch_size=size), predicted)
         loss = net.evaluate(TASK.x_test, TASK.y_test, batch_size=size)
         assert loss == pytest.approx(((predicted - TASK.y_test) ** 2).mean())
     assert net.predict(TASK.x_test[:0]).shape == (0, 1)
+
+
+@pytest.mark.more("predict(batch_size=)")
+def test_the_batches_of_predict_change_nothing():
+    net = started()
+    for size in (1, 7, 1024):
+        np.testing.assert_allclose(net.predict(TASK.x_test, batch_size=size), net.predict(TASK.x_test))
 
 
 # What people have
@@ -152,9 +180,15 @@ def test_what_people_have_trains_a_float32_model(given, flat):
     agree(net, ROWS, y)
     assert net.evaluate(given(ROWS), given(y)) == net.evaluate(ROWS, ANSWERS)
     assert (net.predict(given(ROWS)) == net.predict(ROWS)).all()
-    stream = Dataset.from_generator(lambda: zip(given(ROWS), given(y), strict=True)).batch(6)
-    if given is not constant:  # a stage takes arrays
-        agree(float32_line(stream), ROWS, y)
+
+
+@pytest.mark.more("from_generator")
+@pytest.mark.parametrize("flat", [False, True], ids=["y [rows, 1]", "y [rows]"])
+@pytest.mark.parametrize("kind", [kind for kind in AS if kind != "tensors"])  # a stage takes arrays
+def test_what_people_have_may_come_from_a_generator(kind, flat):
+    y = ANSWERS[:, 0] if flat else ANSWERS
+    stream = Dataset.from_generator(lambda: zip(AS[kind](ROWS), AS[kind](y), strict=True)).batch(6)
+    agree(float32_line(stream), ROWS, y)
 
 
 def test_yes_or_no_may_be_bools():
@@ -185,6 +219,7 @@ def test_a_number_too_large_for_the_model_is_refused():
         float32_line(ROWS * 1e300, ANSWERS)
 
 
+@pytest.mark.more("metrics")
 @pytest.mark.quick
 def test_evaluate_gives_what_keras_gives():
     net = started(metrics=["mae"])
@@ -221,6 +256,7 @@ def test_layers_are_added_one_by_one(tmp_path):
 # Validation
 
 
+@pytest.mark.more("validation_split")
 def test_validation_split_keeps_the_last_rows_out():
     net, other = started(), started()
     split = net.fit(TASK.x, TASK.y, validation_split=0.25, epochs=2, verbose=0, seed=0).history
@@ -231,6 +267,7 @@ def test_validation_split_keeps_the_last_rows_out():
     assert split["val_loss"][-1] == pytest.approx(net.evaluate(TASK.x[300:], TASK.y[300:]))
 
 
+@pytest.mark.more("validation_split")
 def test_validation_changes_no_weights_and_data_goes_before_a_split():
     net, other = started(), started()
     net.fit(TASK.x, TASK.y, epochs=3, verbose=0, seed=0)
@@ -291,7 +328,7 @@ def test_several_inputs_and_outputs(loss):
     assert first.shape == second.shape == (400, 1)
     each = [((first - targets[0]) ** 2).mean(), ((second - targets[1]) ** 2).mean()]
     each[1] = np.abs(second - targets[1]).mean() if loss != "mse" else each[1]
-    assert net.evaluate([a, b], targets) == pytest.approx(sum(each))
+    assert net.evaluate([a, b], targets) == pytest.approx([sum(each), *each])
     assert len(net.fit(Dataset.from_tensor_slices(((a, b), tuple(targets))).batch(80), verbose=0).losses) == 5
 
 
@@ -308,7 +345,7 @@ def test_a_step_of_your_own():
             return loss
 
     net = started(kind=Ascent)
-    losses = net.fit(TASK.x, TASK.y, epochs=3, verbose=0, seed=0).history["loss"]
+    losses = net.fit(TASK.x, TASK.y, epochs=3, verbose=0, shuffle=False).history["loss"]
     assert losses == sorted(losses) and losses[0] < losses[-1]
 
 
@@ -338,6 +375,7 @@ class Largest:
         return float(self.value)
 
 
+@pytest.mark.more("metrics")
 def test_metrics_start_anew_with_each_pass():
     net = started(rate=1e-12, metrics=[Largest()])
     history = net.fit(TASK.x, TASK.y, epochs=2, verbose=0, validation_data=(TASK.x_test, TASK.y_test)).history
@@ -348,6 +386,7 @@ def test_metrics_start_anew_with_each_pass():
     assert net.trainable_variables == net.variables  # a metric's are not among them
 
 
+@pytest.mark.more("metrics")
 def test_metrics_by_name():
     """Each of them in the history, with the numbers that NumPy finds at the end."""
     x, y = TASK.x, (TASK.y > 0).astype(float)
@@ -371,6 +410,7 @@ def test_fit_goes_on_and_compile_starts_the_optimizer_anew():
     assert two.training.optimizer.trained_variables is None
 
 
+@pytest.mark.more("summary")
 def test_summary_counts_parameters(capsys):
     net = Sequential([Dense(4), Dense(8), Dense(1)])
     net.build((None, 2))
@@ -379,9 +419,71 @@ def test_summary_counts_parameters(capsys):
     assert [row[-1] for row in rows] == ["parameters", "12", "40", "9", "61", "61"]
 
 
-def test_the_bar_counts_all_steps(capsys):
+@pytest.mark.more("a bar")
+@pytest.mark.parametrize("notebook", [True, False])
+def test_in_a_notebook_a_bar_counts_all_steps(notebook, capsys, monkeypatch):
+    """Elsewhere there is none: in a file it would be unreadable."""
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    if not notebook:
+        monkeypatch.delitem(sys.modules, "ipykernel")
     started().fit(TASK.x, TASK.y, epochs=3, verbose=1)
-    assert "39/39" in capsys.readouterr().err
+    assert ("39/39" in capsys.readouterr().err) == notebook
+
+
+class Proud(Layer):
+    """A layer that works in no model."""
+
+    def call(self, x):
+        return x * 1.0
+
+    def check_model(self, model):
+        raise TypeError(f"no layer for {type(model).__name__}")
+
+
+class Housing(Model):
+    """A model with a layer as an attribute, so that nothing looks at the layer when it is added."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.inside, self.top = layer, Dense(1)
+
+    def call(self, x):
+        return self.top(self.inside(x))
+
+
+@pytest.mark.parametrize("train", ["fit", "a loop of one's own"])
+def test_a_layer_that_does_not_work_in_a_model_is_refused_before_it_is_trained(train):
+    net = Housing(Proud())
+    net.compile("sgd", "mse")
+    net.build((None, 2), "f8")
+    before = net.get_weights()
+    for _ in "12":
+        with pytest.raises(TypeError, match="no layer for Housing"):
+            (net.fit if train == "fit" else net.train_step)(TASK.x, TASK.y)
+    assert all((old == new).all() for old, new in zip(before, net.get_weights(), strict=True))
+    with pytest.raises(TypeError, match="no layer for Sequential"):
+        Sequential([Proud()])
+
+
+@pytest.mark.more("Dropout")
+def test_a_model_of_the_core_refuses_layers_of_levels_more_before_it_is_trained():
+    """It does not pass on `training`: the dropout would drop nothing."""
+    from levels import high_level as core
+
+    class Net(core.Model):
+        def __init__(self):
+            super().__init__()
+            self.top, self.drop = Dense(1), Dropout(0.5)
+
+        def call(self, x):
+            return self.drop(self.top(x))
+
+    net = Net()
+    net.compile("sgd", "mse")
+    calls = net.fit, net.evaluate, net.train_step, lambda x, y: net(x, training=True)
+    for call in calls:
+        with pytest.raises(TypeError, match="Dense is a layer of levels_more, and Net a model of levels"):
+            call(TASK.x, TASK.y)
 
 
 class Broken(Model):
@@ -400,34 +502,37 @@ net = lambda **options: compiled(Dense(1), **options)  # noqa: E731
         (lambda: Sequential([Dense(1)]).evaluate(x, y), "not compiled"),
         (lambda: net(optimizer="sdg"), "no optimizer is called 'sdg'; did you mean 'sgd'"),
         (lambda: net(loss="mso"), "no loss is called 'mso'; there are mse, "),
-        (lambda: net(metrics=["accurace"]), "no metric is called 'accurace'"),
-        (lambda: net().fit(x, y[:3]), r"arrays of \[4, 3\] rows"),
+        (lambda: net().fit(x, y[:3]), r"arrays of \[4, 3\] rows|x has 4 rows, y has 3 rows"),  # the core, or more
         (lambda: net().fit(x[:0], y[:0]), "at least one"),
         (lambda: net().fit(x, np.ones((4, 2))), r"y_true is float64\[4, 2\].* and y_pred is float64\[4, 1\]"),
         (lambda: net().fit(x), "y is missing"),
         (lambda: net().fit(x, y * np.nan), "y is not a finite number in row 0; drop or fill such rows"),
         (lambda: net().fit(np.where(np.arange(4)[:, None] == 2, np.inf, x), y), "x is not a finite number in row 2"),
         (lambda: net().fit(Dataset.from_tensor_slices((x * np.nan, y)).batch(2)), "x is not a finite number in row 0"),
-        (lambda: net().fit(x, y, validation_data=(x, y * np.nan)), "y is not a finite number in row 0"),
         (lambda: net().evaluate(x * np.nan, y), "x is not a finite number in row 0"),
         (lambda: net(optimizer=SGD(lambda step: 1e300)).fit(x, y, epochs=9), "the loss is .* after epoch .*"),
         (lambda: net(loss="binary_crossentropy").fit(x, -y), "y_true holds -1; expected probabilities"),
-        (lambda: net(loss="categorical_crossentropy").fit(x, 3 * y), "y_true holds 3; expected probabilities"),
-        (lambda: net(loss="sparse_categorical_crossentropy").fit(x, np.arange(4)), "there are 1 classes"),
-        (lambda: net(loss=["mse", "mse"]).fit(x, y), "1 outputs, with 1 targets and 2 losses"),
-        (lambda: net().fit(x, [y, y]), "1 outputs, with 2 targets and 1 losses"),
-        (lambda: compiled(Flatten()).fit(x, y), "no variable to train"),
         (lambda: net().fit(x, y, epochs=-1), "epochs is -1"),
         (lambda: net().fit(x, y, batch_size=0), "batch_size is 0"),
-        (lambda: net().fit(x, y, validation_split=1.0), "leaves 0 to train on and 4 to validate"),
-        (lambda: net().fit(Dataset.from_batches(x, y, [[0]]), validation_split=0.5), "needs arrays x and y"),
-        (lambda: net().fit(x, y, validation_data=x), "y is missing: give x and y, or a Dataset"),
-        (lambda: net().fit(x, y, validation_data=(np.ones((4, 2)), y)), "inner sizes 2 and 1 differ"),
-        (lambda: net().fit(Dataset.from_batches(x, y, [[0]]).take(0)), "gave no batch|at least one"),
-        (lambda: net().fit(x, y, callbacks=[EarlyStopping]), "expected objects, such as EarlyStopping"),
         (lambda: Sequential([Dense]), "is no layer"),
-        (lambda: Model(Input((2,)), Dense(1)(Input((2,)))), "not among the inputs"),
         (lambda: compiled(Dense(1), kind=lambda layers: Broken()).fit(x, y), "inside call"),
+        *more(
+            "these arguments",
+            (lambda: net(metrics=["accurace"]), "no metric is called 'accurace'"),
+            (lambda: net().fit(x, y, validation_data=(x, y * np.nan)), "y is not a finite number in row 0"),
+            (lambda: net(loss="categorical_crossentropy").fit(x, 3 * y), "y_true holds 3; expected probabilities"),
+            (lambda: net(loss="sparse_categorical_crossentropy").fit(x, np.arange(4)), "there are 1 classes"),
+            (lambda: net(loss=["mse", "mse"]).fit(x, y), "1 outputs, with 1 targets and 2 losses"),
+            (lambda: net().fit(x, [y, y]), "1 outputs, with 2 targets and 1 losses"),
+            (lambda: compiled(Flatten()).fit(x, y), "no variable to train"),
+            (lambda: net().fit(x, y, validation_split=1.0), "leaves 0 to train on and 4 to validate"),
+            (lambda: net().fit(Dataset.from_batches(x, y, [[0]]), validation_split=0.5), "needs arrays x and y"),
+            (lambda: net().fit(x, y, validation_data=x), "y is missing: give x and y, or a Dataset"),
+            (lambda: net().fit(x, y, validation_data=(np.ones((4, 2)), y)), "inner sizes 2 and 1 differ"),
+            (lambda: net().fit(Dataset.from_batches(x, y, [[0]]).take(0)), "gave no batch|at least one"),
+            (lambda: net().fit(x, y, callbacks=[EarlyStopping]), "expected objects, such as EarlyStopping"),
+            (lambda: Model(Input((2,)), Dense(1)(Input((2,)))), "not among the inputs"),
+        ),
     ],
 )
 def test_wrong_calls_are_refused(call, message):
@@ -436,6 +541,7 @@ def test_wrong_calls_are_refused(call, message):
     assert len(str(error.value).splitlines()) == 1
 
 
+@pytest.mark.more("from_generator")
 def test_an_error_in_the_data_comes_through_and_nothing_is_lost():
     def rows():
         yield from zip(TASK.x[:100], TASK.y[:100], strict=True)
@@ -449,6 +555,7 @@ def test_an_error_in_the_data_comes_through_and_nothing_is_lost():
     assert [w.tolist() for w in net.get_weights()] == [w.tolist() for w in other.get_weights()]
 
 
+@pytest.mark.more("these losses")
 def test_answers_that_are_no_probabilities_are_refused_before_training():
     for loss, units, y in (
         ("binary_crossentropy", 1, np.ones((8, 1))),
@@ -460,6 +567,7 @@ def test_answers_that_are_no_probabilities_are_refused_before_training():
             net.fit(np.full((8, 3), 2.0), y, verbose=0)
 
 
+@pytest.mark.more("hooks for batches")
 def test_a_hook_that_nobody_calls_is_refused():
     class Listener(Callback):
         def on_batch_end(self, batch, logs):
@@ -518,13 +626,89 @@ for data in ((x.astype(int), y[:, 0] > 0), (x.tolist(), y.tolist()), (Dataset.fr
 """
 
 
+WORLDS = {"core": (core_high.Model, core_mid.Layer, core_mid.Dense), "wide": (Model, Layer, Dense)}
+HELD = {  # a layer in an attribute, and how to find it there
+    "a layer": (lambda layer: layer, lambda held: held),
+    "a list": (lambda layer: [layer], lambda held: held[0]),
+    "a dict": (lambda layer: {"first": layer}, lambda held: held["first"]),
+}
+
+
+def net_with(base, dense, name, form):
+    """A net of two dense layers, the first in the attribute of that name."""
+    put, found = HELD[form]
+
+    class Net(base):
+        def __init__(self):
+            super().__init__()
+            setattr(self, name, put(dense(4, kernel_initializer="zeros", bias_initializer="zeros")))
+            self.out = dense(3, bias_initializer=lambda shape: [1.0, 2.0, 3.0])
+
+        def call(self, x):
+            return self.out(found(getattr(self, name))(x))
+
+    return Net()
+
+
+@pytest.mark.parametrize("form", HELD)
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_layer_in_an_attribute_works_or_its_name_is_refused(world, form):
+    """For each name that the framework uses itself, and for some that it does not."""
+    refused = set()
+    model, layer, dense = WORLDS[world]
+    for base in (model, layer):
+        kept = {*vars(base()), "history", "stop_training", "inputs", "outputs", "predictor", "encoder"}
+        for name in sorted({name for name in {*dir(base)} | kept if not name.startswith("__")} - {"call"}):
+            try:
+                net = net_with(base, dense, name, form)
+            except (AttributeError, TypeError) as error:
+                refused.add(name)
+                assert name == "trainable" or f"Net.{name} is already a name of the framework" in str(error)
+                continue
+            assert net(np.ones((2, 2), "f4")).numpy().tolist() == [[1.0, 2.0, 3.0]] * 2, name
+            assert len(net.variables) == 4, name
+    assert {"run", "build", "variables", "chosen", "history", "stop_training", "fit"} < refused
+    assert not {"encoder", "inputs", "outputs", "predictor", "input_specs", "output_shape"} & refused
+
+
+@pytest.mark.parametrize("kind", [core_high.Sequential, Sequential])
+def test_compile_has_defaults_that_work(kind):
+    """What a signature offers, its own level has: here each argument in turn is left at its default."""
+    for given in ({}, {"optimizer": "sgd"}, {"loss": "mse"}, {"metrics": ()}, {"metrics": None}):
+        model = kind([core_mid.Dense(1)])
+        model.compile(**given)
+        losses = [model.fit(TASK.x, TASK.y, verbose=0).history["loss"][0] for _ in "123"]
+        assert losses[0] > losses[1] > losses[2]
+
+
+def test_the_core_hears_what_a_callback_changes_and_its_lines_show_the_epoch(capsys):
+    class Scale(core_mid.Layer):
+        def __init__(self):
+            super().__init__()
+            self.factor, self.w = 1.0, self.add_weight((1,), lambda shape: [1.0])
+
+        def call(self, x):
+            return x * self.factor * self.w
+
+    class Anneal(core_high.Callback):
+        def on_epoch_begin(self, epoch):
+            self.model.layers[0].factor = epoch + 1.0
+
+    model = core_high.Sequential([Scale()])
+    model.compile(core_mid.SGD(0.0), "mse")
+    x, y = np.ones((2, 1), "f4"), np.zeros((2, 1), "f4")
+    for _ in "12":
+        assert model.fit(x, y, epochs=3, callbacks=[Anneal()]).losses.tolist() == [1.0, 4.0, 9.0]
+        assert capsys.readouterr().out.splitlines() == ["Epoch 1/3: loss 1", "Epoch 2/3: loss 4", "Epoch 3/3: loss 9"]
+
+
 def test_the_core_alone_refuses_what_it_cannot_do():
     env = build.environment(build.ROOT)
     done = subprocess.run([sys.executable, "-c", ALONE], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
     told, worked = told[:9], told[9:]
-    assert worked == ["History of 1 steps: loss 0.5", "0.5 [0.5] float32 SGD()"] * 3
+    assert worked == ["Epoch 1/1: loss 0.5", "0.5 [0.5] float32 SGD()"] * 3
     for line, words in zip(
         told,
         (

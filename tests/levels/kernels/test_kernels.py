@@ -1,8 +1,10 @@
 """Level 2: every kernel against NumPy, every refusal with its reason."""
 
+import functools
 import inspect
 import itertools
 import math
+import operator
 import subprocess
 import sys
 from fractions import Fraction
@@ -10,6 +12,7 @@ from fractions import Fraction
 import numba
 import numpy as np
 import pytest
+from core_alone import more
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -17,7 +20,8 @@ from numba import njit
 
 from course.build import ROOT, environment
 from levels.support.compiled import SUBSTITUTIONS, compile_cpu
-from levels_more import hardware, kernels, low_level
+from levels.support.elementary import scaled
+from levels_more import kernels, low_level
 from levels_more.compiler.eager.backward import MADE_OF
 from levels_more.distributed.collectives import COLLECTIVES
 from levels_more.hardware import pool
@@ -39,6 +43,7 @@ from levels_more.kernels import matmul as tiles
 from levels_more.mid_level import composite_ops  # noqa: F401 (its ops enter the tables)
 
 CPU = pool()["cpu:0"]
+OPS = {op for op, _ in KERNELS}
 DTYPES = st.sampled_from([np.dtype("f4"), np.dtype("f8")])
 NUMBERS = st.floats(-1e3, 1e3, width=32)
 
@@ -89,7 +94,7 @@ def attributes(function):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.sampled_from(sorted(ELEMENTWISE)), DTYPES, st.data())
+@given(st.sampled_from(sorted(ELEMENTWISE.keys() & OPS)), DTYPES, st.data())
 def test_elementwise_ops_are_numpys(op, dtype, data):
     """Any shapes that broadcast, with sizes of 0 and 1; any numbers, with infinities, NaN and subnormals."""
     reference = ELEMENTWISE[op]
@@ -105,6 +110,40 @@ def test_elementwise_ops_are_numpys(op, dtype, data):
     np.testing.assert_allclose(result, expected, *((1e-6, 1e-43) if dtype == "f4" else (1e-14, 0)))
 
 
+SHAPES = [
+    ((2, 3), (3,)),
+    ((2, 1), (1, 3)),
+    ((4, 1, 3), (2, 1)),
+    ((1, 3), (2, 3)),
+    ((), (2, 2)),
+    ((3, 0), (1,)),
+    ((3,), (2, 0, 1)),
+]
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_shapes_are_broadcast_as_in_numpy(shapes):
+    """The larger array first and last, one that lacks axes, one that has an axis of size 1, and none to compute."""
+    first, second = (np.arange(1.0, math.prod(shape) + 1.0).reshape(shape) for shape in shapes)
+    for x, y in ((first, second), (second, first)):
+        np.testing.assert_array_equal(run("subtract", x, y), x - y, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_exp_and_log_at_the_ends_of_their_numbers(dtype):
+    """Zeros, infinities and NaN as in NumPy, and the smallest and largest numbers close to it."""
+    tiny, large = np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max
+    ends = [0.0, -0.0, -1.0, -1e4, 1e4, np.inf, -np.inf, np.nan, tiny, -tiny, large, -large]
+    ends += [-745.0, -745.2, -746.0, 709.0, 710.0, -103.0, -104.0, 88.0, 89.0]
+    with np.errstate(all="ignore"):
+        x = np.array(ends, dtype)
+        for op, expected in (("exp", np.exp(x.astype("f8"))), ("log", np.log(x.astype("f8")))):
+            np.testing.assert_allclose(
+                run(op, x), expected.astype(dtype), 1e-6 if dtype == "f4" else 1e-14, 0, err_msg=op
+            )
+
+
+@pytest.mark.more("sum_error")
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(ANY, ANY), min_size=1), DTYPES)
 def test_sum_error_is_what_rounding_took(pairs, dtype):
@@ -126,10 +165,20 @@ def test_sgd_updates_its_weight_in_place(shape, dtype, seed):
     np.testing.assert_allclose(out.data, w - 0.1 * dw, 1e-5 if dtype == "f4" else 1e-13, 1e-6)
 
 
+def test_sgd_into_a_new_buffer_leaves_its_weight():
+    w, dw = CPU.put(np.array([1.0, 2.0])), CPU.put(np.array([4.0, -8.0]))
+    found = launch("sgd", None, w, dw, rate=0.25)
+    assert found is not w and found.numpy().tolist() == [0, 4] and w.numpy().tolist() == [1, 2]
+    assert launch("sgd", w, dw, rate=0.25) is w and w.numpy().tolist() == [0, 4]
+
+
+REDUCTIONS = {"reduce_sum": np.sum, "reduce_mean": np.mean, "reduce_max": np.max, "reduce_min": np.min}
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of the mean of nothing
 @settings(max_examples=80, deadline=None)
 @given(
-    st.sampled_from(["reduce_sum", "reduce_mean", "reduce_max", "reduce_min"]),
+    st.sampled_from(sorted(REDUCTIONS.keys() & OPS)),
     arrays.arrays(DTYPES, arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5), elements=NUMBERS),
     st.booleans(),
     st.data(),
@@ -138,7 +187,7 @@ def test_reductions_are_numpys(op, x, keepdims, data):
     first = data.draw(st.integers(0, x.ndim))
     axis = data.draw(st.sampled_from([None, tuple(range(first, data.draw(st.integers(first, x.ndim))))]))
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1)) if x.ndim and data.draw(st.booleans()) else axis
-    reference = {"reduce_sum": np.sum, "reduce_mean": np.mean, "reduce_max": np.max, "reduce_min": np.min}[op]
+    reference = REDUCTIONS[op]
     try:
         expected = reference(x.astype("f8"), axis=axis, keepdims=keepdims)
     except ValueError:  # NumPy's: zero-size array to reduction operation maximum which has no identity
@@ -152,6 +201,7 @@ def test_reductions_are_numpys(op, x, keepdims, data):
     np.testing.assert_allclose(result, expected, 0, bound if rounds else 1e-10)
 
 
+@pytest.mark.more("slice, slice_grad, concat")
 @settings(max_examples=60, deadline=None)
 @given(arrays.arrays(DTYPES, arrays.array_shapes(max_dims=4, min_side=0, max_side=5), elements=ANY), st.data())
 def test_moves_are_numpys(x, data):
@@ -167,6 +217,7 @@ def test_moves_are_numpys(x, data):
     np.testing.assert_array_equal(run("reshape", x, shape=(x.size, 1)), x.reshape(x.size, 1))
 
 
+@pytest.mark.more("arg_max, arg_min")
 @settings(max_examples=60, deadline=None)
 @given(arrays.arrays(DTYPES, arrays.array_shapes(max_dims=3, max_side=5), elements=ANY), st.data())
 def test_the_place_of_the_largest_number_is_numpys(x, data):
@@ -175,12 +226,14 @@ def test_the_place_of_the_largest_number_is_numpys(x, data):
     np.testing.assert_array_equal(run("arg_min", x, axis=axis), np.argmin(x, axis))
 
 
+@pytest.mark.more("where")
 @settings(max_examples=40, deadline=None)
 @given(arrays.arrays(st.sampled_from(["f4", "f8", "i8", "?"]), (3, 4)), arrays.arrays(bool, (4,)))
 def test_where_is_numpys(x, mask):
     np.testing.assert_array_equal(run("where", mask, x, x[:1]), np.where(mask, x, x[:1]))
 
 
+@pytest.mark.more("reduce_max, reduce_min")
 @pytest.mark.quick
 def test_the_largest_of_nan_is_nan_and_integers_reduce_too():
     x = np.array([[1.0, np.nan, 3.0], [-np.inf, 2.0, 5.0]])
@@ -197,6 +250,7 @@ def test_a_long_float32_sum_does_not_stop_where_its_numbers_end():
     assert run("reduce_sum", np.ones(2**25, "f4")).item() == 2**25  # one running sum would stop at 2**24
 
 
+@pytest.mark.more("softmax")
 @settings(max_examples=60, deadline=None)
 @given(arrays.array_shapes(max_dims=3, min_side=0, max_side=40), DTYPES, st.sampled_from([0, 1, 30, 1000]))
 def test_softmax_its_logarithm_and_their_gradients(shape, dtype, scale):
@@ -219,6 +273,7 @@ def test_softmax_its_logarithm_and_their_gradients(shape, dtype, scale):
         np.testing.assert_allclose(result, expected, *tolerance, err_msg=op)
 
 
+@pytest.mark.more("transpose")
 @settings(max_examples=60, deadline=None)
 @given(
     arrays.arrays(
@@ -231,6 +286,7 @@ def test_transpose(x, data):
     np.testing.assert_array_equal(run("transpose", x, axes=axes), x.transpose(axes))
 
 
+@pytest.mark.more("cast")
 @pytest.mark.parametrize("source", ["f4", "f8", "i8", "?"])
 @pytest.mark.parametrize("target", ["f4", "f8", "i8", "?"])
 def test_cast(source, target):
@@ -240,6 +296,7 @@ def test_cast(source, target):
     np.testing.assert_array_equal(result, x.astype(target))
 
 
+@pytest.mark.more("scatter_add, one_hot")
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 6), st.integers(0, 20), st.sampled_from([(), (3,), (2, 2)]), DTYPES)
 def test_scatter_add_and_one_hot(count, taken, shape, dtype):
@@ -261,6 +318,7 @@ def bits(counter, key):
     return a, b, c, d
 
 
+@pytest.mark.more("philox")
 @pytest.mark.parametrize(
     "words, expected",  # from kat_vectors of Random123, the library of the paper's authors
     [
@@ -278,6 +336,7 @@ def test_philox_gives_the_published_vectors(words, expected):
     assert bits(words[:4], words[4:]) == expected
 
 
+@pytest.mark.more("random_uniform")
 @settings(max_examples=40, deadline=None)
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**62), st.integers(0, 9))
 def test_random_numbers_are_a_function_of_key_and_counter(key, counter, count):
@@ -295,6 +354,7 @@ def test_random_numbers_are_a_function_of_key_and_counter(key, counter, count):
     np.testing.assert_allclose(run("random_normal", state, shape=(count,)), normal, 1e-6, 1e-7)
 
 
+@pytest.mark.more("random_uniform")
 def test_random_numbers_are_distributed_as_they_say():
     state, count = np.array([2026, 7]), 200_000
     for op, mean, deviation, share in (
@@ -356,6 +416,20 @@ def test_sums_of_products_run_upwards_from_zero():
     assert run("matmul", x, w).item() == ((0.0 + 1e16 + 1.0) - 1e16) + 1.0 == 1.0
     assert run("reduce_sum", x).item() == 1.0
     assert np.signbit(run("matmul", -np.zeros((1, 1)), np.ones((1, 1)))).item() is False
+    for shape in ((3, 2), (3, 0)):  # 0.0 + -0.0 is 0.0, and so is a sum of nothing
+        for axis in (0, 1):
+            assert not np.signbit(run("reduce_sum", np.full(shape, -0.0), axis=axis)).any()
+
+
+@pytest.mark.parametrize("shape, axis", [((5000,), 0), ((2, 5000), 1), ((5000, 2), 0)])
+def test_a_long_float64_sum_runs_in_order(shape, axis):
+    """However long it is: a float64 sum has the bits of a running sum (in float32, a long one may be split)."""
+    x = np.random.default_rng(0).normal(size=shape)
+    rows = np.moveaxis(x, axis, -1).reshape(-1, 5000).tolist()
+    expected = [functools.reduce(operator.add, row, 0.0) for row in rows]
+    assert run("reduce_sum", x, axis=axis).reshape(-1).tolist() == expected
+    for row, total in zip(rows, expected, strict=True):  # four sums, added at the end, have other bits
+        assert sum(functools.reduce(operator.add, row[k::4], 0.0) for k in range(4)) != total
 
 
 @pytest.mark.parametrize("shape", [(5,), (5, 1), (5, 3), (5, 2, 2)])
@@ -386,27 +460,36 @@ TWICE = CPU.put(np.ones(2))
         (lambda: run("gather", np.ones((3, 1)), np.array([1.0])), "float64"),
         (lambda: run("add", np.ones(2), np.ones(2), out=CPU.alloc((3,), "f8")), r"live buffer float64\[2\] on cpu:0"),
         (lambda: run("add", np.ones(2), np.ones(2), out=CPU.alloc((2,), "f4")), "float32"),
-        (lambda: run("add", np.ones(2), np.ones(2), out=pool(cpus=2)["cpu:1"].alloc((2,), "f8")), "cpu:0"),
-        (lambda: launch("add", None, CPU.put(np.ones(2)), pool(cpus=2)["cpu:1"].put(np.ones(2))), "cpu:0 and cpu:1"),
         (lambda: run("relu", np.ones(2, "i8")), "no kernel for int64"),
         (lambda: run("broadcast_to", np.ones(4), shape=(1,)), "do not fit a result"),
         (lambda: launch("sgd", CPU.put(np.ones(4)), CPU.put(np.ones((9, 4))), rate=0.1), "do not fit a result"),
         (lambda: launch("sgd", TWICE, rate=0.1), "takes w, dw, rate"),
         (lambda: launch("sgd", TWICE, TWICE, rate=0.1), "overwrite"),
-        (lambda: run("transpose", np.ones((2, 3)), axes=(0, 0)), "in another order"),
-        (lambda: run("cast", np.array([np.nan]), dtype="i8"), "has no place in int64"),
-        (lambda: run("cast", np.array([2.0**63]), dtype="i8"), "has no place in int64"),
-        (lambda: run("cast", np.ones(2), dtype="f2"), "expected float32"),
-        (lambda: run("one_hot", np.array([3]), depth=3), "out of range"),
-        (lambda: run("scatter_add", np.ones((1, 2)), np.array([5]), count=3), "out of range"),
-        (lambda: run("scatter_add", np.ones((1, 2)), np.array([0, 0]), count=3), "one for each row"),
-        (lambda: run("random_uniform", np.array([1]), shape=(2,)), "a key and a counter"),
-        (lambda: run("random_normal", np.array([1, 2]), shape=(2,), dtype="i8"), "float32 or float64"),
-        (lambda: run("softmax", np.ones(())), "rows of one shape"),
         (lambda: run("reduce_sum", np.ones((2, 2, 2)), axis=(0, 2)), "not neighbours"),
         (lambda: run("reduce_sum", np.ones((2, 2)), axis=(0, -2)), "each named once"),
         (lambda: run("reduce_sum", np.ones((2, 2)), axis=[0]), "attributes are numbers"),
         (lambda: run("matmul", np.ones((2, 2)), np.ones((2, 2)), transpose=True), "argument 'transpose'"),
+        *more(
+            "several devices",
+            (lambda: run("add", np.ones(2), np.ones(2), out=pool(cpus=2)["cpu:1"].alloc((2,), "f8")), "cpu:0"),
+            (
+                lambda: launch("add", None, CPU.put(np.ones(2)), pool(cpus=2)["cpu:1"].put(np.ones(2))),
+                "cpu:0 and cpu:1",
+            ),
+        ),
+        *more(
+            "these ops",
+            (lambda: run("transpose", np.ones((2, 3)), axes=(0, 0)), "in another order"),
+            (lambda: run("cast", np.array([np.nan]), dtype="i8"), "has no place in int64"),
+            (lambda: run("cast", np.array([2.0**63]), dtype="i8"), "has no place in int64"),
+            (lambda: run("cast", np.ones(2), dtype="f2"), "expected float32"),
+            (lambda: run("one_hot", np.array([3]), depth=3), "out of range"),
+            (lambda: run("scatter_add", np.ones((1, 2)), np.array([5]), count=3), "out of range"),
+            (lambda: run("scatter_add", np.ones((1, 2)), np.array([0, 0]), count=3), "one for each row"),
+            (lambda: run("random_uniform", np.array([1]), shape=(2,)), "a key and a counter"),
+            (lambda: run("random_normal", np.array([1, 2]), shape=(2,), dtype="i8"), "float32 or float64"),
+            (lambda: run("softmax", np.ones(())), "rows of one shape"),
+        ),
     ],
 )
 def test_wrong_launches_are_refused(call, message):
@@ -416,18 +499,28 @@ def test_wrong_launches_are_refused(call, message):
 
 def test_freed_and_aliased_buffers_are_refused():
     x, freed = CPU.put(np.ones(2)), CPU.put(np.ones(2))
+    assert launch("add", None, x, freed).numpy().tolist() == [2, 2]  # from now on there is a plan for them
     CPU.free(freed)
     with pytest.raises(TypeError, match="live buffers.*freed"):
         launch("add", None, x, freed)
     with pytest.raises(ValueError, match="needs a live buffer"):
         launch("add", freed, x, x)
-    with pytest.raises(ValueError, match="overwrite no input"):
-        launch("add", x, x, x)
+    y = CPU.put(np.full(2, 3.0))
+    for out, *inputs in ((x, x, x), (x, x, y), (x, y, x)):
+        with pytest.raises(ValueError, match="overwrite no input"):
+            launch("add", out, *inputs)
+    assert x.numpy().tolist() == [1, 1] and y.numpy().tolist() == [3, 3]
 
 
 def test_launches_and_bytes_are_counted():
     run("add", np.ones((10, 4)), np.ones((1, 4)))
     assert counted(lambda: [run("add", np.ones((10, 4)), np.ones((1, 4))) for _ in "12"]) == (2, 2 * 8 * (40 + 40 + 4))
+
+
+def test_a_gather_counts_only_the_rows_that_it_reads():
+    x, rows = CPU.put(np.ones((100, 3))), CPU.put(np.array([7, 0]))
+    moved = 8 * (2 * 3 + 2 * 3 + 2)  # the rows of x, those of the result, and their numbers
+    assert counted(lambda: launch("gather", None, x, rows)) == (1, moved)
 
 
 def test_a_new_kernel_takes_effect_at_once():
@@ -453,8 +546,8 @@ PROGRAM = """
 import numpy as np
 import settings
 from numba import njit
-from levels_more.hardware import exp, pool
-from levels_more.kernels import launch, scalar
+from levels.hardware import exp, pool
+from levels.kernels import launch, scalar
 
 FACTOR = {factor}
 
@@ -532,6 +625,7 @@ def unknown_name(x):
     return nowhere(x)  # noqa: F821
 
 
+@pytest.mark.more("the trials of a kernel")
 @pytest.mark.parametrize(
     "op, function, message",
     [
@@ -572,6 +666,31 @@ def test_a_kernel_in_use_runs_on_every_level_above_and_is_undone_after_an_error(
     assert calls == [1] and KERNELS["multiply", "cpu"] is before and run("multiply", x, y).tolist() == plain
 
 
+def reads_the_row_after(out, x, w):
+    out[:] = w[w.shape[0], 0]
+
+
+def test_only_the_kernel_in_a_use_block_pays_for_checked_bounds():
+    """After the block kernels are compiled as before it: this one reads a row of the larger array that w is a part of."""
+
+    def result():
+        w = CPU.put(np.ones((2, 2)))
+        w.data = np.array([[1.0, 1.0], [1.0, 1.0], [7.0, 7.0]])[:2]
+        return launch("matmul", None, CPU.put(np.ones((2, 2))), w).numpy()
+
+    before = KERNELS["matmul", "cpu"]
+    with use("matmul", "cpu", before):
+        pass
+    try:
+        kernel("matmul", "cpu")(reads_the_row_after)
+        assert (result() == 7.0).all()
+    finally:
+        kernel("matmul", "cpu")(before)
+    with pytest.raises((IndexError, ValueError), match="out of bounds"), use("matmul", "cpu", reads_the_row_after):
+        result()
+    assert (result() == 2.0).all()
+
+
 def test_what_cannot_be_replaced_is_named():
     cases = (
         ("rleu", "cpu", "no op is called 'rleu'; did you mean 'relu'"),
@@ -582,6 +701,7 @@ def test_what_cannot_be_replaced_is_named():
             pass
 
 
+@pytest.mark.more("kernels that follow what they call")
 @pytest.mark.parametrize("decorator", [njit, lambda function: function])
 def test_a_kernel_is_compiled_again_when_what_it_calls_is_rebound(decorator):
     """A function two calls away, and a number: in a cell (here: a namespace), without entering the kernel again."""
@@ -615,6 +735,7 @@ def products(x, w):
     return out
 
 
+@pytest.mark.more("matmul_rows")
 @pytest.mark.parametrize("flip_x, flip_w", [(False, False), (True, False), (False, True), (True, True)])
 def test_the_tiles_give_the_record_to_the_bit(flip_x, flip_w):
     """Any shape, also with edges that no tile fits, and a k so long that it is packed in parts."""
@@ -644,6 +765,7 @@ def test_small_and_skinny_products_equal_the_plain_loops(m, k, n):
         assert (whole[[0, -1]] == 7).all()
 
 
+@pytest.mark.more("micro_kernel")
 @pytest.mark.parametrize(
     "machine, features", [("arm64", ()), ("x86_64", ()), ("x86_64", ("avx2",)), ("x86_64", ("avx512f",))]
 )
@@ -697,14 +819,15 @@ def test_large_products_have_the_same_bits_for_any_number_of_threads(dtype, monk
     np.testing.assert_allclose(run("matmul", x, w), x.astype("f8") @ w.astype("f8"), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.more("other programs for large products")
 def test_a_matmul_of_ones_own_runs_for_products_of_any_size():
     def program(n):
         launch("matmul", None, CPU.put(np.ones((n, n))), CPU.put(np.ones((n, n))))
-        return getattr(list(PLANS.values())[-1].made(), "__qualname__", "")
+        return getattr(list(PLANS.values())[-1].compiled, "__qualname__", "")
 
     with use("matmul", "cpu", three_loops):
-        assert all(program(n).startswith("_plan_matmul") for n in (4, 40, 200))
-    assert not any(program(n).startswith("_plan_matmul") for n in (4, 40, 200))
+        assert all(program(n).startswith("plan_matmul") for n in (4, 40, 200))
+    assert not any(program(n).startswith("plan_matmul") for n in (4, 40, 200))
 
 
 def three_loops(out, x, w):
@@ -749,7 +872,7 @@ def test_what_stands_for_a_function_is_part_of_the_hash(monkeypatch):
 
     before = hash_of_sigmoid()
     assert before and hash_of_sigmoid() == before
-    monkeypatch.setitem(SUBSTITUTIONS, hardware.scaled, lambda dtype: lambda x, n: x)
+    monkeypatch.setitem(SUBSTITUTIONS, scaled, lambda dtype: lambda x, n: x)
     assert hash_of_sigmoid() != before
 
 
@@ -795,3 +918,38 @@ def test_a_plan_is_known_by_the_types_of_attributes_too():
         for wrong in ({"axis": 0.0}, {"axis": 0, "keepdims": 1}):
             with pytest.raises((TypeError, ValueError), match="axis 0.0|keepdims is 1"):
                 launch("reduce_sum", None, x, **wrong)
+
+
+def test_a_number_is_no_part_of_a_plan():
+    """A schedule changes the rate in each step: one plan, and so one program, serves all rates."""
+    w, dw = CPU.put(np.zeros(7)), CPU.put(np.ones(7))
+    plans = [kernels.planned("sgd", [w, dw], {"rate": rate}) for rate in (0.5, 0.25, np.float64(2.0), -0.0)]
+    assert all(plan is plans[0] for plan in plans)
+    for rate in (0.5, 0.25):
+        launch("sgd", w, dw, rate=rate)
+    assert w.numpy().tolist() == [-0.75] * 7 and list(PLANS.values()).count(plans[0]) == 1
+
+
+def test_what_finishes_plans_sees_each_and_may_replace_it():
+    """Each new plan goes through all finishers in their order, and what the last returns is launched."""
+    x, y = CPU.put(np.ones((3, 1))), CPU.put(np.full((3, 2), 2.0))
+    seen, plain = [], kernels.plan("add", [x, y], {})
+
+    def first(plan, op, function, specs, attrs):
+        seen.append((plan.op, op, function is KERNELS["add", "cpu"], specs == [x.spec, y.spec], attrs))
+        return plain
+
+    def second(plan, *given):
+        seen.append(plan is plain)
+        return plan
+
+    PLANS.clear()
+    kernels.PLAN_FINISHERS.extend([first, second])
+    try:
+        for _ in range(2):
+            assert launch("add", None, x, y).numpy().tolist() == [[3, 3]] * 3
+        assert kernels.planned("add", [x, y], {}) is plain
+        assert seen == [("add", "add", True, True, {}), True]
+    finally:
+        del kernels.PLAN_FINISHERS[-2:]
+        PLANS.clear()

@@ -9,6 +9,7 @@ from levels_more.compiler.eager.small_ops import ProgramPlan
 from levels_more.kernels import PLANS
 from levels_more.low_level import GradientTape, constant, function
 from levels_more.mid_level import SGD, Adam, BinaryCrossentropy, Dense
+from levels_more.mid_level.notes import noted
 
 pytestmark = pytest.mark.versions
 
@@ -64,6 +65,6 @@ def test_a_loop_op_by_op(make, dtype):
         step(x, y)
     walked = [walk for walk in backward._WALKS.values() if type(walk) is not int]
     assert [kinds(walk) for walk in walked] == [{"FusedProgram"}]
-    assert kinds(optimizer.programs) == {"FusedProgram"}
+    assert kinds(noted(optimizer, "program")) == {"FusedProgram"}
     launched = {plan.op: plan for plan in PLANS.values() if plan.launches and plan.op in ("matmul", "add", "relu")}
     assert all(isinstance(plan, ProgramPlan) and plan.pack for plan in launched.values()), launched

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from course.build import ROOT, environment
+from levels.support.locks import compiled_once
 from levels_more import kernels
 from levels_more.compiler.eager import small_ops
 from levels_more.hardware import Buffer, pool
@@ -38,7 +39,7 @@ CPU = pool()["cpu:0"]
 
 def is_program(plan):
     """Whether this plan runs a program, and not what numba has compiled."""
-    return getattr(plan.made(), "__module__", None) == small_ops.__name__
+    return getattr(compiled_once(plan), "__module__", None) == small_ops.__name__
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def elementwise():
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
 @pytest.mark.parametrize("op", elementwise())
 def test_an_elementwise_op_gives_the_bits_of_its_kernel(op, dtype, by_numba):
-    takes, _, masks, numbers = kernels.ELEMENTWISE[op]
+    takes = kernels.ELEMENTWISE[op]
     if np.dtype(dtype).kind not in takes:
         pytest.skip("it takes no whole numbers")
     draw = np.random.default_rng(1)
@@ -206,7 +207,8 @@ def test_a_compiler_of_the_readers_is_asked(monkeypatch):
 def test_what_is_no_array_is_refused_and_ends_nothing():
     x, w = CPU.put(np.array([1.0, -2.0])), CPU.put(np.array([1.0, -2.0]))
     launch("add", None, x, x), launch("sgd", w, x, rate=0.5)
-    add, sgd = planned("add", (x, x), {}).made(), planned("sgd", (x, x), {"rate": 0.5}).made()
+    add = compiled_once(planned("add", (x, x), {}))
+    sgd = compiled_once(planned("sgd", (x, x), {"rate": 0.5}))
     for run, wrong in (
         (add, ()),
         (add, (x.data,) * 2),

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from levels_more.compiler.quick_rows import totals
-from levels_more.hardware import Assembler, pool
+from levels_more.hardware import Lanes, pool
 
 
 @pytest.mark.parametrize("dtype, lanes", [("f4", n) for n in (1, 4, 64)] + [("f8", 1), ("f8", 8)])
 @pytest.mark.parametrize("shape", [(1,), (16,), (5, 7)])
 def test_each_total_is_that_of_the_sum_alone(dtype, lanes, shape):
     cpu, count = pool()["cpu:0"], int(np.prod(shape))
-    a = Assembler("sums", dtype, lanes)
+    a = Lanes("sums", dtype, lanes)
     x, out = a.array("x", "rows", count), a.array("out", 2, count)
     sums = np.array([a.sum() for _ in range(count)], object)
     with a.loop("rows", a.lanes) as r:

@@ -232,10 +232,10 @@ def test_a_rank_dies_and_another_number_of_ranks_goes_on_with_the_same_bits(how,
     else:
         process.send_signal(signal.SIGINT)
     begun = time.perf_counter()
-    status, _, errors = told(process, 20)
+    status, _, errors = told(process)
     seconds = time.perf_counter() - begun
     tell("machines: a rank dies", f"{how:<12} mpiexec ends in {seconds:.1f} s, with status {status}")
-    assert status != 0 and seconds < 10, errors
+    assert status != 0, errors
     done, goes_on = ran(GOES_ON, 2, tmp_path, 0).split("\n")[-2].split()
     assert done in ("2", "3"), "it went on from the last whole epoch"
     assert ["0", goes_on] == undisturbed
@@ -379,10 +379,8 @@ WRONG = {  # what a rank may do -> the rest of the script, and what is said of i
 @pytest.mark.parametrize("what", WRONG)
 def test_all_ranks_end_and_say_why_where(what):
     script, expected = WRONG[what]
-    begun = time.perf_counter()
-    status, _, errors = told(started(textwrap.dedent(COMMON) + textwrap.dedent(script), 2), 60)
+    status, _, errors = told(started(textwrap.dedent(COMMON) + textwrap.dedent(script), 2))
     assert status != 0 and re.search(expected, errors), errors
-    assert time.perf_counter() - begun < 30
 
 
 @there
@@ -644,6 +642,27 @@ def test_sums_of_float32_are_added_up_and_those_of_float64_are_made_of_all_rows(
     ops = [op for op, _ in spread_out(step, X.astype("f4"))]
     assert ops == ["slice", "multiply", "reduce_mean", "multiply", "all_reduce"]
     assert [op for op, _ in spread_out(step, X)] == ["slice", "multiply", "all_gather", "reduce_mean"]
+
+
+def summand(step, x, ranks, rank):
+    """What this rank adds to the sum of all ranks, in a step on the batch x that ends in one sum."""
+    found = {}
+    for node in spread(trace(step, [constant(x).spec])[0], len(x), World(rank, ranks)).nodes:
+        if node.op == "all_reduce":
+            return found[node.inputs[0]].numpy()
+        if node.op in ("input", "constant"):
+            found[node] = constant(x) if node.op == "input" else node.attrs["of"]
+        else:
+            found[node] = apply(node.op, *(found[each] for each in node.inputs), **node.attrs)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 7])
+@pytest.mark.parametrize("reduce", [reduce_mean, reduce_sum])
+def test_each_row_counts_once_whatever_the_shares(reduce, ranks):
+    """Of ten rows, three ranks have 3, 3 and 4. The mean is that of all rows, not of the ranks' means."""
+    x = (X**2).astype("f4")
+    total = sum(summand(lambda x: reduce(x * x), x, ranks, rank) for rank in range(ranks))
+    assert total == pytest.approx(float(reduce(constant(x * x))), rel=1e-6)
 
 
 @pytest.mark.quick

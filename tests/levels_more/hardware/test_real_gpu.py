@@ -22,12 +22,12 @@ import pytest
 
 from course import build, tasks
 from levels_more.hardware import GpuError, RealGpu, cuda, placed_on, pool, real_cuda
-from levels_more.kernels import KERNELS, cases_of, drawn, kernel_of, launch, outcome
+from levels_more.kernels import KERNELS, cases_of, drawn, launch, outcome
 from levels_more.low_level import GradientTape, Variable, constant, device, function, reduce_mean, reshape
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"  # by numba, whose threads take a millisecond
 GPU = pool()["gpu:0"]
-kernel_of("add", "gpu")  # who asks first has levels_more enter the column
+KERNELS["add", "gpu"]  # who asks first has levels_more enter the column
 OPS = sorted(op for op, kind in KERNELS if kind == "gpu")
 FEW = "add", "cast", "concat", "gather", "matmul", "reduce_sum", "sgd", "slice", "softmax", "transpose"
 LEVELS = "kernels", "low_level", "mid_level", "high_level"

@@ -9,7 +9,7 @@ import pytest
 from course import tasks
 from course.reading import trains
 from course.reading.trains import given_for
-from levels.hardware import Assembler, pool
+from levels.hardware import Assembler, line_row, pool, write_steps
 from levels_more.hardware import emulated, targets
 
 LEVELS = [(level, name) for level in trains.LEVELS for name in tasks.FOR]
@@ -28,9 +28,9 @@ def test_in_wasmtime_every_loss_is_equal(level, name, tell):
 
 def float32_of(training):
     """Level 1's program of the line in float32, one number at a time, and what a call takes."""
-    from levels.hardware.tasks import line_program
-
-    program = line_program(np.dtype("f4"), ((2, 1), (1, 1)), 1)
+    a = Assembler("line", "f4")
+    write_steps(a, line_row, ((2, 1), (1, 1)))
+    program = a.assemble()
     given = given_for(training._replace(program=program), 100)
     return program, {n: v if n == "batches" or not hasattr(v, "numpy") else single(v) for n, v in given.items()}
 

@@ -3,10 +3,12 @@
 import csv
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -91,6 +93,9 @@ def same(weights, others):
         ([3, 2.95, 2.85, 2.85], dict(min_delta=-0.1, patience=2), 4, 2),  # as in Keras, its sign does not count
         ([1, 2, 3], dict(), 2, 0),
         ([1, 2, 3, 2], dict(mode="max"), 4, 2),
+        ([0.9, 0.95, 0.95, 0.97], dict(mode="max"), 3, 1),  # equal is not better
+        ([0.9, 0.95, 0.95, 0.95, 0.95], dict(mode="max", patience=2), 4, 1),
+        ([0.9, 0.95, 0.97, 0.98], dict(mode="max", min_delta=0.05, patience=2), 4, 2),
         ([math.nan, 2, math.nan, 1], dict(patience=2), 4, 3),
         ([math.inf, math.inf, 1], dict(patience=2), 2, None),
     ],
@@ -256,7 +261,57 @@ def test_tensorboard_without_extras(tmp_path):
     assert tags["scalars"] == ["epoch_loss"] and not tags["histograms"]
 
 
+def test_trainings_that_begin_in_one_second_keep_their_curves(tmp_path, monkeypatch):
+    """In one process with two callbacks, with one callback that serves twice, and in another process."""
+    other = """
+import sys, time
+import numpy as np
+time.time = lambda: 1e9
+from levels_more.high_level import Sequential, TensorBoard
+from levels_more.mid_level import Dense
+x = np.ones((4, 1), "f4")
+model = Sequential([Dense(1)])
+model.compile("sgd", "mse")
+model.fit(x, x, epochs=6, initial_epoch=5, verbose=0, callbacks=[TensorBoard(sys.argv[1])])
+"""
+    monkeypatch.setattr(time, "time", lambda: 1e9)
+    board = TensorBoard(tmp_path)
+    for first, callback in enumerate([board, board, TensorBoard(tmp_path), TensorBoard(tmp_path)]):
+        fit(callback, initial_epoch=first, epochs=first + 1, validation_data=None)
+    subprocess.run([sys.executable, "-c", other, str(tmp_path)], check=True, cwd=build.ROOT)
+    steps = []
+    for path in (tmp_path / "train").iterdir():
+        steps += [point.step for point in events(path).Scalars("epoch_loss")]
+    assert sorted(steps) == [0, 1, 2, 3, 5]
+
+
 # What goes wrong
+
+
+NO_NAMES = {  # the name of a file with braces, and what the error says
+    "run{}": "positional fields",
+    "{0}-run": "positional fields",
+    "run{epoch": "expected '}' before end of string",
+    "run}": "Single '}' encountered",
+    "run{epoch:02q}": "Unknown format code 'q' for object of type 'int'",
+    "run{val_loss:d}": "Unknown format code 'd' for object of type 'float'",
+    "run{epoch[0]}": "'int' object is not subscriptable",
+    "run{epoch.first}": "'int' object has no attribute 'first'",
+    "run{loss!q}": "Unknown conversion specifier q",
+}
+
+
+@pytest.mark.parametrize("filepath", NO_NAMES)
+def test_braces_that_hold_no_name_are_refused_before_a_training(filepath):
+    told = f"ModelCheckpoint: filepath is {filepath!r}: "
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}.*{re.escape(NO_NAMES[filepath])}.*; write {{epoch:03d}}"):
+        ModelCheckpoint(filepath)
+
+
+def test_braces_that_are_meant_stay_in_the_name_of_a_checkpoint(tmp_path):
+    fit(ModelCheckpoint(tmp_path / "{{a}}-{epoch:02d}-{loss:.0e}{loss!r:.0}"), epochs=1)
+    (path,) = tmp_path.iterdir()
+    assert re.fullmatch(r"{a}-01-\de[+]\d\d", path.name)
 
 
 @pytest.mark.parametrize("make", [EarlyStopping, ReduceLROnPlateau, lambda m: ModelCheckpoint("x", m, True)])
@@ -451,6 +506,102 @@ def small_net(rate=0.01):
 SMALL = np.ones((20, 2), "f4"), np.ones((20, 1), "f4")
 
 
+class Doing(Callback):
+    """Calls a function of the model in these events, once in each epoch."""
+
+    def __init__(self, act, events):
+        for event in events:
+            setattr(self, event, lambda *given, event=event: self.act(event, *given))
+        self.done = act
+
+    def act(self, event, *given):
+        if event == "on_epoch_end" or given[0] in (0, 1):
+            self.done(self.model)
+
+
+def net_with(*metrics):
+    net = Sequential([Dense(1, kernel_initializer="zeros")])
+    net.compile(SGD(0.01), "mse", metrics)
+    return net
+
+
+ASIDE = {  # what a callback may do beside the training that it is told of
+    "evaluate": lambda net: net.evaluate(SMALL[0], -SMALL[1]),
+    "predict": lambda net: net.predict(SMALL[0]),
+    "evaluate data that is not in memory": lambda net: net.evaluate(
+        Dataset.from_generator(lambda: [(SMALL[0], -SMALL[1])])
+    ),
+    "evaluate another model with the same metrics": lambda net: net_with(*net.training.metrics).evaluate(*SMALL),
+    "train another model with the same metrics": lambda net: net_with(*net.training.metrics).fit(*SMALL, verbose=0),
+    "an error in evaluate": lambda net: pytest.raises(ValueError, net.evaluate, SMALL[0], SMALL[1][:1]),
+}
+EVENTS = [["on_train_batch_begin"], ["on_train_batch_end"], ["on_epoch_end"]]
+
+
+@pytest.mark.parametrize("events", EVENTS, ids=lambda events: events[0])
+@pytest.mark.parametrize("aside", ASIDE)
+def test_what_a_callback_does_aside_leaves_the_training_alone(aside, events):
+    histories = []
+    for callbacks in ([], [Doing(ASIDE[aside], events)]):
+        net = net_with("mae", "mse")
+        for _ in "12":  # a second training with the same callback
+            history = net.fit(*SMALL, batch_size=2, epochs=2, shuffle=False, verbose=0, callbacks=callbacks)
+        assert net.history is history and not net.stop_training
+        histories.append(history.history)
+    assert histories[0] == histories[1]
+
+
+@pytest.mark.parametrize("events", EVENTS, ids=lambda events: events[0])
+def test_a_callback_may_train_its_own_model_aside(events):
+    """The weights are given back, so that only the two trainings' records could be mixed up."""
+
+    def train(net):
+        net(SMALL[0][:1])  # makes the variables
+        weights = net.get_weights()
+        inner = net.fit(*SMALL, epochs=3, verbose=0, callbacks=[EarlyStopping("loss", patience=0, mode="max")])
+        assert len(inner.losses) == 2 and inner.history.keys() == {"loss", "mae"}
+        net.set_weights(weights)
+
+    histories = []
+    for callbacks in ([], [Doing(train, events)]):
+        net = net_with("mae")
+        history = net.fit(*SMALL, batch_size=2, epochs=2, shuffle=False, verbose=0, callbacks=callbacks)
+        assert net.history is history and net.history.epoch == [0, 1]
+        histories.append(history.history)
+    assert histories[0] == histories[1]
+
+
+def test_a_callback_that_compiles_the_model_anew_is_told():
+    net = small_net()
+    with pytest.raises(RuntimeError, match="^fit: a callback has compiled the model anew; call compile before fit"):
+        net.fit(*SMALL, epochs=2, verbose=0, callbacks=[Doing(lambda net: net.compile("sgd", "mse"), ["on_epoch_end"])])
+
+
+@pytest.mark.parametrize("wrong", [3, "EarlyStopping", EarlyStopping, None])
+def test_what_is_no_callback_is_told_and_the_next_training_is_recorded(wrong):
+    net = small_net()
+    net.fit(*SMALL, verbose=0)
+    with pytest.raises(TypeError, match="^callbacks hold .*; expected objects, such as EarlyStopping"):
+        net.fit(*SMALL, verbose=0, callbacks=[wrong])
+    history = net.fit(*SMALL, epochs=2, verbose=0)
+    assert net.history is history and len(history.losses) == 2
+
+
+@pytest.mark.parametrize("name", ["model", "params"])
+def test_an_attribute_of_a_callback_that_fit_would_set_is_refused(name):
+    class Distill(Callback):
+        def __init__(self):
+            setattr(self, name, small_net())
+
+    net = small_net()
+    with pytest.raises(AttributeError, match=f"^Distill.{name} is .*; fit sets this attribute itself"):
+        net.fit(*SMALL, verbose=0, callbacks=[Distill()])
+    free = Callback()
+    for each in (net, small_net(), net):
+        each.fit(*SMALL, verbose=0, callbacks=[free])
+        assert free.model is each and free.params["epochs"] == 1
+
+
 def test_a_callback_ends_the_training_after_a_batch():
     class Ender(Callback):
         def on_train_batch_end(self, step, logs):
@@ -466,10 +617,24 @@ def test_where_no_bar_can_move_each_epoch_leaves_a_line(capsys, monkeypatch):
     small_net().fit(*SMALL, epochs=3, verbose=1)
     said = capsys.readouterr()
     assert said.err == "" and [line.split(":")[0] for line in said.out.splitlines()] == [
-        "History of 1 steps",
-        "History of 2 steps",
-        "History of 3 steps",
+        "Epoch 1/3",
+        "Epoch 2/3",
+        "Epoch 3/3",
     ]
+
+
+def test_a_line_has_the_number_of_its_epoch_and_all_numbers(capsys):
+    net = small_net()
+    net.fit(*SMALL, epochs=5, initial_epoch=3, verbose=2, validation_data=SMALL)
+    told = [f"loss {a:.4g}, val_loss {b:.4g}" for a, b in zip(*net.history.history.values(), strict=True)]
+    assert capsys.readouterr().out.splitlines() == [f"Epoch 4/5: {told[0]}", f"Epoch 5/5: {told[1]}"]
+
+
+def test_the_bar_shows_the_epoch(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    small_net().fit(*SMALL, epochs=3, verbose=1)
+    said = capsys.readouterr().err
+    assert "Epoch 3/3: 100%" in said and "3/3 " in said
 
 
 def test_a_plateau_never_raises_the_rate():

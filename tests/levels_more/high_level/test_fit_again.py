@@ -10,11 +10,11 @@ import pytest
 from course import tasks
 from levels_more.compiler.dependencies import changed
 from levels_more.hardware import pool
-from levels_more.high_level import Sequential
+from levels_more.high_level import EarlyStopping, LambdaCallback, Model, ReduceLROnPlateau, Sequential
 from levels_more.high_level.recompile import places_of
 from levels_more.kernels import use
-from levels_more.low_level import GradientTape, Variable, constant, function, reduce_sum
-from levels_more.mid_level import L2, SGD, Adam, Dense, Layer, MeanSquaredError
+from levels_more.low_level import GradientTape, Variable, constant, function, reduce_mean, reduce_sum
+from levels_more.mid_level import L2, SGD, Adam, Dataset, Dense, Layer, Loss, MeanSquaredError, Metric
 
 RINGS = tasks.rings()
 X, Y = RINGS.x[:400], RINGS.y[:400]
@@ -160,6 +160,171 @@ def test_a_kernel_of_the_readers_is_used_and_given_back():
     assert kinds() == usual
 
 
+class ByName(Layer):
+    """Multiplies by the number in an attribute, or in a dict or list that it holds."""
+
+    def __init__(self, name, form):
+        super().__init__()
+        self.chosen_name, self.form = name, form
+        setattr(self, name, form(1.0))
+
+    def call(self, x):
+        held = getattr(self, self.chosen_name)
+        return x * (held["a"] if isinstance(held, dict) else held[0] if isinstance(held, list) else held)
+
+
+class ByNameModel(Model):
+    def __init__(self, name):
+        super().__init__()
+        self.chosen_name = name
+        setattr(self, name, 1.0)
+
+    def call(self, x):
+        return x * getattr(self, self.chosen_name)
+
+
+USED = (  # names that the framework has used for itself, in layers, models or trainings
+    "place watch programs steps_per_call row_weights rows_weighed predictor input_specs output_shape input_names "
+    "inputs outputs factor"
+)
+FORMS = {"a number": lambda n: n, "a list": lambda n: [n], "a dict": lambda n: {"a": n}}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", [*USED.split(), "history", "stop_training", "chosen", "layers", "losses_so_far"])
+def test_a_layers_attribute_is_heard_whatever_its_name(name, form):
+    layer = ByName(name, FORMS[form])
+    model = Sequential([layer, Dense(1, kernel_initializer="zeros", bias_initializer="ones")])
+    model.compile(SGD(0.0), lambda y, predicted: reduce_mean(layer(y) + 0.0 * predicted))
+    x = np.ones((2, 1), "f4")
+    ones = [model.evaluate(x, x), *model.fit(x, x, verbose=0).losses]
+    setattr(layer, name, FORMS[form](5.0))
+    assert [model.evaluate(x, x), *model.fit(x, x, verbose=0).losses] == [5.0, 5.0] and ones == [1.0, 1.0]
+    assert getattr(layer, name) == FORMS[form](5.0)
+
+
+@pytest.mark.parametrize("name", USED.split())
+def test_a_models_attribute_is_heard_whatever_its_name(name):
+    model = ByNameModel(name)
+    x = np.ones((2, 1), "f4")
+    assert model.predict(x).tolist() == [[1.0], [1.0]]
+    setattr(model, name, 5.0)
+    assert model.predict(x).tolist() == model(x).numpy().tolist() == [[5.0], [5.0]]
+
+
+@pytest.mark.parametrize("name", ["place", "history", "programs", "row_weights"])
+def test_an_attribute_of_a_loss_and_of_a_metric_is_heard_whatever_its_name(name):
+    class ScaledLoss(Loss):
+        def call(self, y_true, y_pred):
+            return (y_pred - y_true) * getattr(self, name)
+
+    class ScaledMetric(Metric):
+        def parts(self, y_true, y_pred):
+            return ((y_pred - y_true) * getattr(self, name),)
+
+    loss, metric = ScaledLoss(), ScaledMetric("scaled")
+    model = Sequential([Dense(1, kernel_initializer="zeros")])
+    model.compile(SGD(0.0), loss, [metric])
+    for number in (1.0, 5.0):
+        setattr(loss, name, number)
+        setattr(metric, name, -number)
+        x = np.full((2, 1), -1.0, "f4")
+        assert model.fit(x, x, verbose=0).history == {"loss": [number], "scaled": [-number]}
+        assert model.evaluate(x, x) == [number, -number]
+
+
+class Shared:
+    """A plain object that a layer and a callback have in common."""
+
+    factor = 1.0
+
+
+def annealed(net, events, change):
+    """The losses of three epochs of two steps each, if a callback calls change(1.0), change(2.0), … in these events."""
+    calls = iter(np.arange(1.0, 7.0).tolist())
+    act = LambdaCallback(**{event: lambda *_: change(next(calls)) for event in events})
+    x = np.ones((4, 1), "f4")
+    return net.fit(x, 0.0 * x, batch_size=2, epochs=3, verbose=0, callbacks=[act]).losses.tolist()
+
+
+FACTOR, KEPT, CELL = [1.0], Shared(), np.ones(1)
+READ = {  # a function of the number that a layer reads, and how it is changed
+    "an attribute of the layer": (lambda layer: layer.factor, lambda layer, k: setattr(layer, "factor", k)),
+    "a list": (lambda layer: FACTOR[0], lambda layer, k: FACTOR.__setitem__(0, k)),
+    "a plain object": (lambda layer: KEPT.factor, lambda layer, k: setattr(KEPT, "factor", k)),
+    "an array": (lambda layer: float(CELL[0]), lambda layer, k: CELL.__setitem__(0, k)),
+    "a dict of the layer": (lambda layer: layer.all["k"], lambda layer, k: layer.all.update(k=k)),
+    "a global": (lambda layer: RATE, lambda layer, k: globals().update(RATE=k)),
+    "an entry of a class": (lambda layer: Shared.rate, lambda layer, k: setattr(Shared, "rate", k)),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_a_callback_changes_is_heard_in_the_next_step(name, monkeypatch):
+    read, change = READ[name]
+    monkeypatch.setitem(globals(), "RATE", 1.0)
+    monkeypatch.setattr(Shared, "rate", 1.0, raising=False)
+
+    class Annealed(Layer):
+        def __init__(self):
+            super().__init__()
+            self.factor, self.all = 1.0, {"k": 1.0}
+            self.w = self.add_weight((1,), "ones")
+
+        def call(self, x):
+            return x * read(self) * self.w
+
+    for events, found in ((["on_epoch_begin"], [1, 1, 4, 4, 9, 9]), (["on_train_batch_begin"], [1, 4, 9, 16, 25, 36])):
+        layer = Annealed()
+        net = Sequential([layer])
+        net.compile(SGD(0.0), "mse")
+        for _ in "12":
+            assert annealed(net, events, functools.partial(change, layer)) == found
+
+
+def test_what_a_callback_changes_is_heard_by_the_loss_the_optimizer_and_the_metrics():
+    share = [1.0]
+    net = Sequential([Dense(1, kernel_initializer="ones")])
+    net.compile(SGD(0.0), lambda y, p: (y - p) ** 2 * share[0], [lambda y, p: p * share[0]])
+    assert annealed(net, ["on_epoch_begin"], lambda k: share.__setitem__(0, k)) == [1, 1, 2, 2, 3, 3]
+    assert [*net.history.history.values()][1] == [1.0, 2.0, 3.0]
+    net.compile(SGD(1.0), "mse")
+    net.set_weights([np.ones((1, 1), "f4"), np.zeros((1, 1), "f4")])
+    rates = iter([0.0, 0.125, 0.25])
+    found = annealed(net, ["on_epoch_begin"], lambda _: setattr(net.optimizer, "learning_rate", next(rates)))
+    np.testing.assert_allclose(found, [1, 1, 1, 0.25, 0.0625, 0.0])
+
+
+def test_what_data_change_between_two_batches_is_heard():
+    """A generator is code of the reader's, and runs between two steps."""
+    layer = Scale()
+    layer.bias = layer.add_weight((1,), "zeros")
+    layer.call = lambda x: x * layer.factors[0] + layer.bias
+
+    def batches():
+        for k in (1.0, 2.0, 3.0):
+            layer.factors[0] = k
+            yield np.ones((2, 1), "f4"), np.zeros((2, 1), "f4")
+
+    net = Sequential([layer])
+    net.compile(SGD(0.0), "mse")
+    assert net.fit(Dataset.from_generator(batches), epochs=2, verbose=0).losses.tolist() == [1, 4, 9] * 2
+
+
+def test_a_callback_of_ours_traces_nothing_anew(monkeypatch):
+    """Also if a layer holds what is not understood: these callbacks change only weights and rates."""
+    traced = []
+    model = net()
+    model.layers[1].held = iter([])
+    call = Dense.call
+    monkeypatch.setattr(Dense, "call", lambda self, x: traced.append(self) or call(self, x))
+    model.fit(X, Y, batch_size=50, epochs=1, verbose=0)
+    once = len(traced)
+    traced.clear()
+    model.fit(X, Y, batch_size=50, epochs=9, verbose=0, callbacks=[ReduceLROnPlateau("loss"), EarlyStopping("loss")])
+    assert 0 < len(traced) <= once
+
+
 def test_programs_of_former_graphs_are_let_go():
     model = net()
     for k in range(4):
@@ -174,7 +339,8 @@ def closed(number):
 
 
 class Plain:
-    """What is not looked into."""
+    def __init__(self, number):
+        self.number = number
 
 
 PAIRS = {  # two values that a trace may read differently
@@ -188,6 +354,10 @@ PAIRS = {  # two values that a trace may read differently
     "code": (lambda x: x + x, lambda x: x * x),
     "methods": (Dense(3).call, Scale().call),
     "classes": (Scale, Own),
+    "arrays": (np.ones(3), np.array([1.0, 1.0, 2.0])),
+    "shapes of arrays": (np.ones((2, 3)), np.ones((3, 2))),
+    "dtypes of arrays": (np.zeros(2, "f4"), np.zeros(2, "i4")),
+    "plain objects": (Plain(1.0), Plain(2.0)),
 }
 
 
@@ -236,14 +406,13 @@ def test_a_change_inside_is_heard(name):
     layer.part = functools.partial(max, x=2.0)
     places = places_of([(layer,)])
     layer.weight.assign(3.0)
-    layer.history = "passing"
     assert not changed(places)
     INSIDE[name](layer)
     assert changed(places)
 
 
 @pytest.mark.parametrize(
-    "value", [Plain(), np.ones(3), lambda x: x * np.random.rand(), lambda x: time.time(), iter([])]
+    "value", [{1.0}, np.ones(2**20), np.array([None]), lambda x: x * np.random.rand(), lambda x: time.time(), iter([])]
 )
 def test_what_is_not_understood_counts_as_changed(value):
     assert changed(places_of(value)) and changed(places_of([value]))

@@ -1,5 +1,7 @@
 """Arithmetic with places for numbers; inputs and outputs by name; callbacks that take logs, and that do not."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -13,11 +15,17 @@ from levels_more.high_level import (
 )
 from levels_more.low_level import constant
 from levels_more.mid_level import (
+    SGD,
     Arithmetic,
+    BatchNormalization,
     Concatenate,
     Dense,
     ExponentialDecay,
+    Layer,
+    MeanAbsoluteError,
+    MeanLoss,
 )
+from levels_more.mid_level.names import count_anew
 from levels_more.saving import load_model
 
 X = np.random.default_rng(0).normal(size=(20, 4)).astype("f4")
@@ -26,6 +34,225 @@ Y = X[:, :1] * 2.0
 
 def model(*front):
     return Sequential([*front, Dense(8, "relu", name="body"), Dense(1, name="head")])
+
+
+class MyHTTPLayer(Layer):
+    def call(self, x):
+        return x
+
+
+def test_layers_without_a_name_are_numbered_as_in_keras(tmp_path):
+    """These are the names that Keras 3.15.1 gives. A file keeps them."""
+    count_anew()
+    made = [Dense(1), Dense(1), Dense(1, name="mine"), Dense(1), BatchNormalization(), BatchNormalization()]
+    made += [MyHTTPLayer(), MyHTTPLayer(), Sequential(), Sequential()]
+    assert [layer.name for layer in made] == [
+        *("dense", "dense_1", "mine", "dense_2", "batch_normalization", "batch_normalization_1"),
+        *("my_http_layer", "my_http_layer_1", "sequential", "sequential_1"),
+    ]
+    place = Input((2,))
+    graphs = [Model(place, Dense(1)(Dense(2)(place))) for _ in "12"]
+    assert [graph.name for graph in graphs] == ["functional", "functional_1"]
+    assert [layer.name for layer in graphs[1].layers] == ["dense_6", "dense_5"]
+    assert "dense_6" in repr(graphs[1].layers[0]) and copy.copy(graphs[1]).layers[0].name == "dense_6"
+    graphs[1].save(tmp_path)
+    count_anew()
+    loaded = load_model(tmp_path)
+    assert [loaded.name, *(layer.name for layer in loaded.layers)] == ["functional_1", "dense_6", "dense_5"]
+
+
+ONES, TARGETS = np.ones((8, 3), "f4"), [np.zeros((8, 1), "f4"), np.full((8, 1), 100.0, "f4")]
+
+
+def two_outputs(names=("p", "q")):
+    """Both outputs are 3 for ONES. So the mean squared errors are 9 and 9409, and the absolute errors 3 and 97."""
+    place = Input((3,))
+    return Model(place, [Dense(1, name=name, kernel_initializer="ones")(place) for name in names])
+
+
+class TwoOutputs(Model):
+    def __init__(self):
+        super().__init__()
+        self.graph = two_outputs()
+
+    def call(self, x):
+        return self.graph(x)
+
+
+LOSSES = {"loss": 9418.0, "p_loss": 9.0, "q_loss": 9409.0}
+METRICS_OF_TWO = {  # arguments of compile, and the numbers in the order of `evaluate`: those of Keras 3.15.1
+    "one loss": ({}, LOSSES),
+    "a loss for each": ({"loss": ["mse", "mae"]}, {"loss": 106.0, "p_loss": 9.0, "q_loss": 97.0}),
+    "losses by name": ({"loss": {"q": "mae", "p": "mse"}}, {"loss": 106.0, "p_loss": 9.0, "q_loss": 97.0}),
+    "a loss for one": ({"loss": ["mse", None]}, {"loss": 9.0}),
+    "weights": ({"loss": ["mse", "mae"], "loss_weights": [2.0, 3.0]}, {"loss": 309.0, "p_loss": 9.0, "q_loss": 97.0}),
+    "weights by name": ({"loss_weights": {"q": 1.0, "p": 2.0}}, {"loss": 9427.0, "p_loss": 9.0, "q_loss": 9409.0}),
+    "a list for each": ({"metrics": [["mae"], ["mse"]]}, LOSSES | {"p_mae": 3.0, "q_mse": 9409.0}),
+    "one for each": ({"metrics": ["mae", "mse"]}, LOSSES | {"p_mae": 3.0, "q_mse": 9409.0}),
+    "none for the second": ({"metrics": [["mae"], None]}, LOSSES | {"p_mae": 3.0}),
+    "an empty list": ({"metrics": [[], ["mae"]]}, LOSSES | {"q_mae": 97.0}),
+    "two for the second": (
+        {"metrics": ["mae", ["mse", "mae"]]},
+        LOSSES | {"p_mae": 3.0, "q_mae": 97.0, "q_mse": 9409.0},
+    ),
+    "metrics by name": ({"metrics": {"q": ["mae"], "p": "mse"}}, LOSSES | {"p_mse": 9.0, "q_mae": 97.0}),
+    "a metric by name": ({"metrics": {"q": "mae"}}, LOSSES | {"q_mae": 97.0}),
+    "the same twice": ({"metrics": [["mae", "mae"], []]}, LOSSES | {"p_mae": 3.0, "p_mae_1": 3.0}),
+    "objects": (
+        {"metrics": [[MeanLoss(MeanAbsoluteError(), "a")], [MeanLoss(MeanAbsoluteError(), "a")]]},
+        LOSSES | {"p_a": 3.0, "q_a": 97.0},
+    ),
+    # Keras refuses this one
+    "one for all": ({"metrics": ["mae"]}, LOSSES | {"p_mae": 3.0, "q_mae": 97.0}),
+}
+
+
+@pytest.mark.parametrize("name", METRICS_OF_TWO)
+@pytest.mark.filterwarnings("ignore:.*the loss does not depend on:UserWarning")
+def test_losses_and_metrics_are_those_of_each_output(name, tmp_path):
+    options, wanted = METRICS_OF_TWO[name]
+    net = two_outputs()
+    net.compile(SGD(0.0), **{"loss": "mse", **options})
+    for each in (net, copy.copy(net)):
+        for _ in "12":
+            logs = each.fit(ONES, TARGETS, batch_size=3, verbose=0, validation_data=(ONES, TARGETS)).history
+            assert logs == {name: [number] for name, number in wanted.items()} | {
+                f"val_{name}": [number] for name, number in wanted.items()
+            }
+        assert each.evaluate(ONES, TARGETS, return_dict=True) == wanted
+        told = each.evaluate(ONES, TARGETS)
+        assert told == ([*wanted.values()] if len(wanted) > 1 else wanted["loss"])
+    if name != "objects":
+        net.save(tmp_path)
+        loaded = load_model(tmp_path)
+        assert loaded.fit(ONES, TARGETS, verbose=0).history == {name: [number] for name, number in wanted.items()}
+
+
+def test_metrics_of_three_outputs_are_sorted_by_name():
+    """As in Keras 3.15.1, where `evaluate` gives [loss, losses of the outputs in their order, metrics sorted]."""
+    net = two_outputs(("z", "m", "a"))
+    net.compile(SGD(0.0), "mse", [["mse", "mae"], None, ["mae"]])
+    targets = [*TARGETS, TARGETS[0]]
+    wanted = {"loss": 9427.0, "z_loss": 9.0, "m_loss": 9409.0, "a_loss": 9.0, "a_mae": 3.0, "z_mae": 3.0, "z_mse": 9.0}
+    assert [*net.fit(ONES, targets, verbose=0).history.items()] == [(name, [number]) for name, number in wanted.items()]
+    assert net.evaluate(ONES, targets) == [*wanted.values()]
+
+
+def test_outputs_of_a_subclass_are_numbered_and_equal_names_told_apart():
+    losses = {"loss": 9418.0, "output_1_loss": 9.0, "output_2_loss": 9409.0}
+    net = TwoOutputs()
+    net.compile(SGD(0.0), "mse", [["mae"], ["mse"]])
+    for _ in "12":
+        logs = net.fit(ONES, TARGETS, verbose=0).history
+        assert logs == {name: [x] for name, x in (losses | {"output_1_mae": 3.0, "output_2_mse": 9409.0}).items()}
+    net = two_outputs(("p", "p"))
+    net.compile(SGD(0.0), "mse")
+    assert net.fit(ONES, TARGETS, verbose=0).history == {"loss": [9418.0], "p_loss": [9.0], "p_1_loss": [9409.0]}
+
+
+def test_a_batch_callback_hears_the_numbers_of_each_output():
+    told = []
+    net = two_outputs()
+    net.compile(SGD(0.0), "mse", [["mae"], None])
+    hear = LambdaCallback(on_train_batch_end=lambda batch, logs: told.append(logs))
+    net.fit(ONES, TARGETS, batch_size=4, verbose=0, callbacks=[hear])
+    assert told == [LOSSES | {"p_mae": 3.0}] * 2
+
+
+def test_a_second_fit_of_two_outputs_traces_nothing(monkeypatch):
+    net, traced, call = two_outputs(), [], Dense.call
+    monkeypatch.setattr(Dense, "call", lambda self, x: traced.append(self) or call(self, x))
+    net.compile(SGD(0.1), "mse", ["mae", ["mae", "accuracy"]])
+    for wanted in (True, False, False):
+        traced.clear()
+        net.fit(ONES, TARGETS, verbose=0), net.evaluate(ONES, TARGETS)
+        assert bool(traced) == wanted
+
+
+def test_the_loss_of_an_output_weighs_rows_as_its_training_does():
+    x = np.arange(5.0, dtype="f4")[:, None]
+    place = Input((1,))
+    net = Model(place, [Dense(1, name=name, kernel_initializer="ones")(place) for name in "pq"])
+    net.compile(SGD(0.0), ["mse", "mae"], loss_weights=[2.0, 0.0])
+    logs = net.fit(x, [0.0 * x, 0.0 * x], batch_size=2, verbose=0, sample_weight=np.array([1.0, 0.0, 2.0, 1.0, 0.0]))
+    p, q = (0 + 0 + 2 * 4 + 9 + 0) / 5, (0 + 0 + 2 * 2 + 3 + 0) / 5
+    found = {name: pytest.approx([number]) for name, number in {"loss": 2 * p, "p_loss": p, "q_loss": q}.items()}
+    assert logs.history == found
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"metrics": ["mae"] * 3}, "compile: 3 metrics for 2 outputs; give one for all of them, a list with a list"),
+        ({"metrics": {"r": "mae", "p": "mae"}}, "compile: metrics for r; its outputs are p, q"),
+        (
+            {"metrics": [MeanLoss(MeanAbsoluteError())]},
+            "compile: MeanLoss counts for one output, and there are several",
+        ),
+        ({"loss": ["mse"]}, "2 outputs, with 2 targets and 1 losses; give one loss for all of them, not in a list"),
+        ({"loss": ["mse"] * 3}, "2 outputs, with 2 targets and 3 losses; give one loss for all"),
+        ({"loss": {"p": "mse"}}, "got p; its inputs and outputs are p, q, each by its name"),
+        ({"loss": [None, None]}, "no loss is called ''"),
+        ({"loss_weights": [1.0]}, "compile: 1 loss_weights for 2 outputs"),
+    ],
+)
+def test_what_does_not_fit_two_outputs_is_told(options, words):
+    net = two_outputs()
+    with pytest.raises(ValueError, match=words):
+        net.compile(SGD(0.0), **{"loss": "mse", **options})
+        net.fit(ONES, TARGETS, verbose=0)
+
+
+@pytest.mark.parametrize("name", ["loss", "metrics", "loss_weights"])
+def test_names_of_outputs_are_for_graphs(name):
+    with pytest.raises(ValueError, match="^compile: .*a dict.* is for a graph, Model"):
+        TwoOutputs().compile(**{"loss": "mse", name: {"p": "mse"}})
+
+
+class Unused(Model):
+    """Two heads, of which the result has one."""
+
+    def __init__(self, aside):
+        super().__init__()
+        self.body = Dense(4, "relu", kernel_initializer="ones")
+        self.aux = Dense(1, kernel_initializer="ones") if aside else None
+        self.out = Dense(1, kernel_initializer="ones")
+
+    def call(self, x):
+        h = self.body(x)
+        if self.aux is not None:
+            self.aux(h)
+        return self.out(h)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
+def test_a_head_that_the_loss_does_not_use_stays_as_it_is(optimizer, tmp_path):
+    """As in Keras 3.15.1, which warns. All else trains as without the head, also again, and from a file."""
+    with_head, without = Unused(True), Unused(False)
+    for net in (with_head, without):
+        net.compile(optimizer, "mse")
+    for _ in "12":
+        with pytest.warns(
+            UserWarning, match="the loss does not depend on aux.kernel, aux.bias, which will not be trained"
+        ):
+            losses = with_head.fit(X, Y, verbose=0, shuffle=False).losses.tolist()
+            with_head.training.programs.clear()
+        assert losses == without.fit(X, Y, verbose=0, shuffle=False).losses.tolist()
+    assert with_head.aux.kernel.numpy().tolist() == [[1.0]] * 4 and with_head.body.kernel.numpy()[0, 0] != 1.0
+    with_head.save(tmp_path)
+    loaded = load_model(tmp_path, {"Unused": Unused})
+    with pytest.warns(UserWarning, match="aux.kernel"):
+        loaded.fit(X, Y, verbose=0, shuffle=False)
+    without.fit(X, Y, verbose=0, shuffle=False)
+    for name in ("body", "out"):
+        assert (getattr(loaded, name).kernel.numpy() == getattr(without, name).kernel.numpy()).all()
+
+
+def test_a_loss_that_depends_on_no_variable_is_told():
+    net = Sequential([Dense(1)])
+    net.compile("sgd", lambda y, predicted: y * y)
+    with pytest.raises(ValueError, match="has no variable to train: the loss depends on no variable that is trainable"):
+        net.fit(X, Y, verbose=0)
 
 
 def test_arithmetic_with_places(tmp_path):
@@ -59,10 +286,11 @@ def test_inputs_and_outputs_by_name(tmp_path):
     net.fit(given, targets, verbose=0)
     a, b = net.predict(given)
     expected = 2.0 * ((a - Y) ** 2).mean() + 0.5 * abs(b - 3 * Y).mean()
-    assert net.evaluate(given, targets) == pytest.approx(expected, rel=1e-5)
+    parts = [((a - Y) ** 2).mean(), abs(b - 3 * Y).mean()]
+    assert net.evaluate(given, targets) == pytest.approx([expected, *parts], rel=1e-5)
     assert np.array_equal(net(given)[0].numpy(), net([X[:, :2], X[:, 2:]])[0].numpy())
     net.save(tmp_path / "m")
-    assert load_model(tmp_path / "m").evaluate(given, targets) == pytest.approx(expected, rel=1e-5)
+    assert load_model(tmp_path / "m").evaluate(given, targets) == net.evaluate(given, targets)
     for wrong, told in [
         (lambda: net.predict({"left": X[:, :2]}), "got left; its inputs and outputs are left, right or price, weight"),
         (lambda: net.compile("sgd", {"mass": "mse"}), "got mass; its inputs and outputs are"),

@@ -26,8 +26,8 @@ CASES = {  # (class, argument) -> what it refuses besides
     ("L1", "l1"): (),
     ("L2", "l2"): (),
     ("BinaryAccuracy", "threshold"): FRACTION,
-    ("Precision", "thresholds"): FRACTION,
-    ("Recall", "thresholds"): FRACTION,
+    ("Precision", "thresholds"): (1.5, -0.5),
+    ("Recall", "thresholds"): (1.5, -0.5),
     ("Dense", "units"): (0, 2.0, 1.5),
     ("Embedding", "input_dim"): (0, 2.0),
     ("Embedding", "output_dim"): (0, 2.0),
@@ -40,7 +40,7 @@ CASES = {  # (class, argument) -> what it refuses besides
     ("TensorBoard", "histogram_freq"): (1.5,),
 }
 NEEDED = {"Embedding": dict(input_dim=5, output_dim=2), "Dense": dict(units=2), "Dropout": dict(rate=0.5)}
-OPTIONAL = ("clipnorm", "global_clipnorm")  # None is their default
+OPTIONAL = ("clipnorm", "global_clipnorm", "thresholds")  # None is their default
 SIGNLESS = ("min_delta",)
 
 

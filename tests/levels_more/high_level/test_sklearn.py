@@ -283,16 +283,18 @@ LATE = "sklearn", "scipy", "tensorboardX", "safetensors", "matplotlib", "numba"
 FRESH = f"""
 import json, sys, time
 begun = time.process_time()
+import levels.high_level
+core = time.process_time() - begun
 import levels_more.high_level as h
-seconds = time.process_time() - begun
+ratio = (time.process_time() - begun) / core
 early = [name for name in {LATE} if name in sys.modules]
 {{}}
-print(json.dumps([seconds, early, *(f"levels_more.{{{{room}}}}" in sys.modules for room in ("high_level.callbacks", "high_level.sklearn"))]))
+print(json.dumps([ratio, early, *(f"levels_more.{{{{room}}}}" in sys.modules for room in ("high_level.callbacks", "high_level.sklearn"))]))
 """
 
 
 def fresh(code):
-    """Seconds that the import took, what it loaded too early, and which rooms are loaded after the code."""
+    """How many times as long as that of the core the import took, what it loaded too early, and which rooms are loaded after the code."""
     command = [sys.executable, "-c", FRESH.format(code)]
     done = subprocess.run(command, env=build.environment(build.ROOT), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -302,5 +304,5 @@ def fresh(code):
 def test_scikit_learn_and_the_loggers_are_loaded_on_first_use_only():
     runs = [fresh("h.EarlyStopping, h.TensorBoard, dir(h)") for _ in range(3)]
     assert [run[1:] for run in runs] == [[[], True, False]] * 3
-    assert min(seconds for seconds, *_ in runs) < 0.5
+    assert min(ratio for ratio, *_ in runs) < 3.0  # both with what they import: 1.5
     assert fresh("h.DNNClassifier()")[1:] == [[], True, True]

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from levels.kernels import elementwise
+from levels.support import elementary
 from levels.support.compiled import compile_cpu
 from levels.support.machine import host_lanes
-from levels_more.hardware import Assembler, cos, exp, log, pool, sin
+from levels_more.hardware import Lanes, cos, exp, log, pool, sin
 from levels_more.kernels import intrinsics, launch
 
 CPU = pool()["cpu:0"]
@@ -42,7 +42,7 @@ def inputs(function, dtype):
 
 
 def in_program(function, x, lanes=None):
-    a = Assembler(function.__name__, x.dtype, lanes)
+    a = Lanes(function.__name__, x.dtype, lanes)
     source, out = a.array("x", "n"), a.array("out", "n")
     with a.loop("n", a.lanes) as i:
         a.store(function(a.load(source, i)), out, i)
@@ -79,7 +79,7 @@ def test_the_same_bits_in_any_number_of_lanes(function):
 @pytest.mark.parametrize("way", ["core", "in steps", *["at once"] * (host_lanes() == 16)])
 def test_scaling_rounds_once_with_and_without_an_instruction_for_it(way):
     ways = {
-        "core": lambda dtype: elementwise._in_halves,
+        "core": lambda dtype: elementary._in_halves,
         "in steps": intrinsics.scaled_bits,
         "at once": intrinsics.scaled_at_once,
     }

@@ -1,7 +1,8 @@
-"""A model put on a hub and fetched again, over the loopback; what is missing or broken is told; and no code is loaded.
-"""
+"""A model put on a hub and fetched again, over the loopback; what is missing or broken is told; and no code is loaded."""
 
+import inspect
 import os
+import re
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from course.build import ROOT
+from course.build import ROOT, environment
 from levels_more.high_level import Sequential
 from levels_more.mid_level import Adam, Dense, Layer
 from levels_more.saving import from_pretrained, load_model
@@ -71,6 +72,50 @@ def test_a_card_says_what_is_not_along(tmp_path):
     assert (again.predict(X) == model.predict(X)).all()
 
 
+def program_of(folder):
+    """The program on the card in a folder."""
+    return re.search(r"^```python\n(.*?)^```", (folder / "README.md").read_text(encoding="utf-8"), re.M | re.S)[1]
+
+
+def printed(program, *lines):
+    """What a fresh process prints that runs a program, and then these lines."""
+    code = "\n".join([program, "import numpy as np", *lines])
+    done = subprocess.run([sys.executable, "-c", code], env=environment(ROOT), capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+ASKED = "print(model.predict(np.linspace(-9, 9, 20).reshape(-1, 2)).tolist())"
+
+
+@pytest.mark.parametrize("name", ["m", "two words", "it's", *['a "b"', "c\\d", "{x} ```"] * (os.name != "nt")])
+def test_the_program_on_a_card_runs_as_it_stands(tmp_path, name):
+    model = net(Dense(4, "relu"))
+    model.save_pretrained(tmp_path / name)
+    assert printed(program_of(tmp_path / name), ASKED) == str(model.predict(X).tolist())
+
+
+def test_no_word_of_a_card_begins_a_program(tmp_path):
+    model = Sequential([Dense(1)], name="net\n```python\nraise SystemExit\n```")
+    model.build((None, 2), "float32")
+    words = {"data": "rings\n```python\nraise SystemExit\n```", "license": "mit\n```", "metrics": {"a\n```": 1.0}}
+    model.save_pretrained(tmp_path / "m", **words)
+    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+    assert card.count("\n```") == 2
+    assert printed(program_of(tmp_path / "m"), ASKED) == str(model.predict(X).tolist())
+
+
+def test_the_program_on_a_card_says_where_ones_own_classes_go(tmp_path):
+    model = net(Doubled(), Dense(2, halved))
+    model.save_pretrained(tmp_path / "m")
+    program = program_of(tmp_path / "m")
+    line = "# here import Doubled, halved: they are your own, and a model has no code\n"
+    assert line in program
+    source = inspect.getsource(Doubled) + inspect.getsource(halved)
+    whole = program.replace(line, f"from levels_more.mid_level import Layer\n{source}")
+    assert printed(whole, ASKED) == str(model.predict(X).tolist())
+
+
 def test_a_card_of_ones_own_stays_and_the_model_is_new(tmp_path):
     first, second = net(), net()
     first.save_pretrained(tmp_path / "m")
@@ -123,13 +168,16 @@ def test_up_and_down_again(hub):
     assert told.startswith("http://127.0.0.1:") and told.endswith("/me/rings/commit/" + "0" * 40), told
     folder = hub.folder / "me" / "rings"
     assert {file.name for file in folder.iterdir()} >= {"README.md", "model.onnx", "weights.safetensors"}
-    assert 'from_pretrained("me/rings")' in (folder / "README.md").read_text(encoding="utf-8")
+    program = program_of(folder)
+    assert 'from_pretrained("me/rings")' in program
+    want = [load_model("rings").predict(np.ones((1, 2)))[0, 0].hex()]
+    shown = f"exec({program!r}, globals()) or model.predict(np.ones((1, 2)))[0, 0].hex()"
+    assert hub(shown) == want, "the program on the card, as it stands"
     # a stranger adds code, and a config.json that names it: neither is even fetched
     (folder / "evil.py").write_text("raise SystemExit('run')")
     (folder / "config.json").write_text('{"auto_map": {"AutoModel": "evil.Model"}}')
     hub.asked.clear()
-    want = [load_model("rings").predict(np.ones((1, 2)))[0, 0].hex()]
-    assert hub(FETCH) == want
+    assert hub(FETCH, HF_HOME=str(hub.folder.parent / "another cache")) == want
     assert hub.asked and not any("evil" in line or "config" in line for line in hub.asked)
     assert hub(FETCH.replace("'me/rings'", "'me/rings', local_files_only=True"), HF_ENDPOINT=NOWHERE) == want
 

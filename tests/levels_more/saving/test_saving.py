@@ -624,8 +624,12 @@ def test_pretrained_models_load_by_name():
 
 def test_pretrained_models_are_what_their_function_makes(tmp_path):
     pretrained.make_models(tmp_path)
-    for file in pretrained.MODELS.glob("*/*"):
-        assert (tmp_path / file.relative_to(pretrained.MODELS)).read_bytes() == file.read_bytes(), file
+    for file in pretrained.MODELS.glob("*/*"):  # the stored ones are older than the names of layers: dense_1, …
+        made, stored = (
+            {name: numbers.tobytes() for name, numbers in safetensors.numpy.load_file(path).items() if not name.startswith("/")}
+            for path in (tmp_path / file.relative_to(pretrained.MODELS), file)
+        )
+        assert made == stored and len(made) == 6, file
     assert len(list(tmp_path.glob("*/*"))) == len(list(pretrained.MODELS.glob("*/*"))) == 2
 
 

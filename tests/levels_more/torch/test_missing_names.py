@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import levels_more.tensorflow as tf
-from levels_more import missing, pytorch_lightning, torch, torchkeras, torchmetrics
+from levels_more import missing, torch, torchkeras, torchmetrics
 
 ROOMS = {
     "PyTorch": (
         missing.cures_of("torch"),
         [torch, torch.nn, torch.nn.functional, torch.nn.init, torch.optim, torch.optim.lr_scheduler, torch.utils.data]
-        + [torch.autograd, torch.linalg, torchkeras, torchkeras.metrics, pytorch_lightning, torchmetrics],
+        + [torch.autograd, torch.linalg, torchkeras, torchkeras.metrics, torchmetrics],
         [torch.ones(2), torch.nn.Linear(1, 1)],
     ),
     "TensorFlow": (

@@ -13,7 +13,15 @@ import levels_more.torch.nn.functional as F
 from levels_more import low_level
 from levels_more.torch import nn, optim
 from levels_more.torch.op_arguments import NUMBERS
-from levels_more.torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, random_split
+from levels_more.torch.utils.data import (
+    DataLoader,
+    Dataset,
+    Sampler,
+    Subset,
+    TensorDataset,
+    default_collate,
+    random_split,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -622,6 +630,137 @@ def test_data_by_number_and_by_batch():
     )
 
 
+class Towns(Dataset):
+    """Its keys are names."""
+
+    sizes = {"Bern": 1.0, "Oslo": 2.0, "Rome": 3.0}
+
+    def __len__(self):
+        return len(self.sizes)
+
+    def __getitem__(self, name):
+        return self.sizes[name]
+
+
+class Kinds(Dataset):
+    """Each sample is the key that was asked for, and its type."""
+
+    def __getitem__(self, key):
+        return f"{type(key).__name__} {key}"
+
+
+class Keys(Sampler):
+    """These keys, in this order. The length that it tells is of no account, as in PyTorch."""
+
+    def __init__(self, *keys):
+        self.keys = keys
+
+    def __iter__(self):
+        return iter(self.keys)
+
+    def __len__(self):
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("make", "right"),  # right: what PyTorch 2.13.0 gives
+    [
+        (lambda: DataLoader(Towns(), sampler=Keys("Rome", "Bern")), [[3.0], [1.0]]),
+        (lambda: DataLoader(Towns(), 2, sampler=["Rome", "Bern", "Oslo"]), [[3.0, 1.0], [2.0]]),
+        (lambda: DataLoader(Towns(), 2, sampler=["Rome", "Bern", "Oslo"], drop_last=True), [[3.0, 1.0]]),
+        (lambda: DataLoader({"a": 1.0, "b": 2.0}, sampler=["b", "a"]), [[2.0], [1.0]]),
+        (lambda: DataLoader({0: 1.0, 1: 2.0}), [[1.0], [2.0]]),
+        (lambda: DataLoader(Subset(Towns(), ["Rome", "Oslo"]), 2), [[3.0, 2.0]]),
+        (lambda: DataLoader(Kinds(), 3, sampler=[(0, 1), (2,), None]), [["tuple (0, 1)", "tuple (2,)", "NoneType None"]]),
+        (lambda: DataLoader(Kinds(), sampler=[1, 2.0, True]), [["int 1"], ["float 2.0"], ["bool True"]]),
+        (lambda: DataLoader(Kinds(), 2, sampler=np.array([1, 2])), [["int64 1", "int64 2"]]),
+        (lambda: DataLoader(TensorDataset(torch.tensor([10.0, 20.0, 30.0])), 2, sampler=Keys(2, -3, 1)), [[30.0, 10.0], [20.0]]),
+        (lambda: DataLoader(TensorDataset(torch.tensor([10.0, 20.0])), 2, sampler=torch.tensor([1, 0])), [[20.0, 10.0]]),
+    ],
+)  # fmt: skip
+def test_the_keys_of_a_sampler_reach_the_data_set_as_they_are(make, right):
+    def plain(batch):
+        batch = batch[0] if isinstance(batch, list) and isinstance(batch[0], torch.Tensor) else batch
+        return batch.tolist() if isinstance(batch, torch.Tensor) else batch
+
+    assert [plain(batch) for batch in make()] == right
+
+
+def test_a_shuffled_loader_asks_for_pythons_own_numbers():
+    class Four(Kinds):
+        def __len__(self):
+            return 4
+
+    (batch,) = DataLoader(Four(), 4, shuffle=True)
+    assert sorted(batch) == ["int 0", "int 1", "int 2", "int 3"]
+
+
+class Short(Dataset):
+    """It says three samples and has two."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, k):
+        return [1.0, 2.0][k]
+
+
+class Stream:
+    def __iter__(self):
+        return iter([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "words"),
+    [
+        (lambda: DataLoader(Towns()), KeyError, r"DataLoader: Towns\[0\] raises KeyError: 0; without a sampler the keys are 0 to 2"),
+        (lambda: DataLoader(Towns(), sampler=["Rom"]), KeyError, r"Towns\['Rom'\] raises KeyError: 'Rom'; the sampler gave this key"),
+        (lambda: DataLoader(Short(), 2), IndexError, r"Short\[2\] raises IndexError: list index out of range; without a sampler"),
+        (lambda: DataLoader({"a": 1.0}), KeyError, r"dict\[0\] raises KeyError: 0"),
+        (lambda: DataLoader(TensorDataset(torch.ones(3)), sampler=[7]), IndexError, r"TensorDataset\[7\] raises IndexError"),
+        (lambda: DataLoader(TensorDataset(torch.ones(3)), sampler=["a"]), TypeError, "index 'a': expected integers and slices"),
+        (lambda: DataLoader(Stream()), TypeError, "expected an object with __len__ and __getitem__; make a list of what only"),
+        (lambda: DataLoader(Towns), TypeError, "dataset is <class .*Towns'>; expected an object with __len__"),
+        (lambda: DataLoader([1], sampler=5), TypeError, "DataLoader: sampler is 5; expected a list of keys, or an object whose __iter__"),
+        (lambda: DataLoader([1], sampler=Sampler()), TypeError, "DataLoader: sampler is .*expected a list of keys"),
+        (lambda: DataLoader([1], sampler=Keys), TypeError, "DataLoader: sampler is <class .*expected a list of keys"),
+        (lambda: DataLoader([1], sampler=iter([0])), TypeError, "DataLoader: sampler is <list_iter.*expected a list of keys"),
+    ],
+)  # fmt: skip
+def test_a_loader_names_the_data_set_the_key_and_the_sampler(make, kind, words):
+    with pytest.raises(kind, match=words):
+        [*make()]
+
+
+@pytest.mark.parametrize(
+    ("samples", "words"),
+    [
+        ([{"x": 1.0, "y": 2}, {"x": 3.0}], "sample 1 of a batch has the keys x, and sample 0 has the keys x, y"),
+        ([[1, 2], [3, 4], [3]], "sample 2 of a batch has 1 parts, and sample 0 has 2 parts"),
+        ([(1, 2), {"a": 1}], "sample 1 of a batch has the keys a, and sample 0 has 2 parts"),
+        ([1, [2]], r"sample 1 of a batch has 1 parts, and sample 0 has the shape \(\)"),
+        ([np.ones(2), np.ones(3)], r"sample 1 of a batch has the shape \(3,\), and sample 0 has the shape \(2,\)"),
+        (
+            [torch.ones(2), torch.ones(2, 1)],
+            r"sample 1 of a batch has the shape \(2, 1\), and sample 0 has the shape \(2,\); a collate_fn",
+        ),
+        ([{"x": [1, 2]}, {"x": [3]}], "sample 1 of a batch has 1 parts, and sample 0 has 2 parts"),
+    ],
+)
+def test_samples_that_make_no_batch_are_told(samples, words):
+    with pytest.raises(ValueError, match=f"default_collate: {words}"):
+        [*DataLoader(samples, batch_size=len(samples))]
+
+
+def test_samples_make_the_batches_of_pytorch():
+    """As in PyTorch 2.13.0: the first sample decides which keys and what kind of parts there are."""
+    batch = default_collate([{"x": 1.0, "name": "a"}, {"more": 3, "name": "b", "x": 2.0}])
+    assert batch["x"].tolist() == [1.0, 2.0] and batch["x"].dtype == torch.float64 and batch["name"] == ["a", "b"]
+    assert [part.tolist() for part in default_collate([(1, 2), [3, 4]])] == [[1, 3], [2, 4]]
+    assert default_collate([{}]) == {} and default_collate(["a", 1]) == ["a", 1]
+    assert default_collate([True, 2]).tolist() == [1, 2] and default_collate([1, 2.5]).tolist() == [1.0, 2.5]
+
+
 # What is not here ----------------------------------------------------------------------------------------------------
 
 
@@ -712,7 +851,9 @@ def test_one_number_is_asked_for():
 
 
 def test_a_dtype_is_one_object():
-    assert copy.deepcopy({"dtype": torch.float32})["dtype"] is pickle.loads(pickle.dumps(torch.float32)) is torch.float32
+    assert (
+        copy.deepcopy({"dtype": torch.float32})["dtype"] is pickle.loads(pickle.dumps(torch.float32)) is torch.float32
+    )
     assert torch.ones(1).dtype is torch.float32 and torch.tensor([1]).dtype is torch.long is torch.int64
     assert repr(torch.ones(2, 3).shape[:1]) == "torch.Size([2])"
 
@@ -960,8 +1101,8 @@ def test_a_state_that_fits_in_part_says_what_was_left_out():
 @pytest.mark.parametrize(
     "wrong, told",
     [
-        (lambda o: o.state_dict(), "an optimizer has no 'state_dict' here; use levels_more.high_level"),
-        (lambda o: optim.lr_scheduler.StepLR(o, 2).state_dict(), "a scheduler has no 'state_dict' here"),
+        (lambda o: o.register_step_post_hook, "an optimizer has no 'register_step_post_hook' here"),
+        (lambda o: optim.lr_scheduler.StepLR(o, 2).print_lr(), "a scheduler has no 'print_lr' here"),
         (lambda o: torch.optim.SGD(torch.tensor([1.0]), lr=0.1), "expected a list of tensors"),
         (lambda o: o.step(), r"a gradient is torch.Size\(\[2\]\), its parameter torch.Size\(\[1\]\)"),
     ],

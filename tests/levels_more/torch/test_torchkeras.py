@@ -1,6 +1,4 @@
-"""torchkeras' spelling: the loop of a net and its table, with numbers worked out by NumPy; and Lightning's and
-torchmetrics'.
-"""
+"""torchkeras' spelling: the loop of a net and its table, with numbers worked out by NumPy; and torchmetrics'."""
 
 import importlib
 import pkgutil
@@ -10,7 +8,6 @@ import numpy as np
 import pytest
 
 import levels_more
-from levels_more import pytorch_lightning as pl
 from levels_more import tensorflow, torch, torchkeras, torchmetrics
 from levels_more.torch import nn
 from levels_more.torch.utils.data import DataLoader, TensorDataset
@@ -55,7 +52,7 @@ def mae(y_pred, y_true):
 def test_a_keras_model_makes_gradients_shorter_and_goes_back_to_the_best(tmp_path):
     net = line()
     model = KerasModel(net, loss_fn=nn.MSELoss(), optimizer=torch.optim.SGD(net.parameters(), lr=0.4))
-    table = model.fit(DATA, HELD, epochs=20, ckpt_path=str(tmp_path / "best"), patience=2, plot=False, quiet=True)
+    table = model.fit(DATA, HELD, epochs=20, ckpt_path=str(tmp_path / "best"), patience=2, plot=False)
     losses, held, _ = trained(len(table), 0.4, norm=1.0)
     np.testing.assert_allclose(table["train_loss"], losses, rtol=1e-9)
     np.testing.assert_allclose(table["val_loss"], held, rtol=1e-9)
@@ -67,8 +64,8 @@ def test_a_keras_model_makes_gradients_shorter_and_goes_back_to_the_best(tmp_pat
 def test_the_next_fit_begins_with_a_look(tmp_path):
     net = line()
     model = KerasModel(net, nn.MSELoss(), optimizer=torch.optim.SGD(net.parameters(), lr=0.01))
-    first = model.fit(DATA, HELD, epochs=2, ckpt_path=str(tmp_path / "best"), quiet=True)
-    second = model.fit(DATA, HELD, epochs=1, ckpt_path=str(tmp_path / "best"), quiet=True)
+    first = model.fit(DATA, HELD, epochs=2, ckpt_path=str(tmp_path / "best"))
+    second = model.fit(DATA, HELD, epochs=1, ckpt_path=str(tmp_path / "best"))
     assert [*second["epoch"]] == [0, 1] and [*second["lr"]] == [0.0, 0.01]
     assert second["val_loss"][0] == first["val_loss"].min()
 
@@ -91,7 +88,7 @@ def test_a_summary_takes_a_batch_or_a_shape():
         summary(net)
 
 
-# torchmetrics, and PyTorch Lightning ---------------------------------------------------------------------------------
+# torchmetrics --------------------------------------------------------------------------------------------------------
 
 
 def test_a_mean_absolute_error_counts_over_batches():
@@ -105,103 +102,11 @@ def test_a_mean_absolute_error_counts_over_batches():
         metric(torch.ones(2, 1), torch.ones(2))
 
 
-def light(rate=0.05, schedule=None, net=None):
-    net = net or line()
-    optimizer = torch.optim.SGD(net.parameters(), lr=rate)
-    metrics = {"mae": torchmetrics.MeanAbsoluteError()}
-    return torchkeras.LightModel(net, nn.MSELoss(), metrics, optimizer, schedule and schedule(optimizer))
-
-
-def test_a_light_model_is_trained_by_a_trainer(tmp_path, capsys):
-    """As in torchkeras 3.2, it shortens no gradient, and its table has the held-out rows first."""
-    model = light()
-    trainer = pl.Trainer(max_epochs=3, default_root_dir=tmp_path)
-    trainer.fit(model, DATA, HELD)
-    table, (losses, held, (w, b)) = model.get_history(), trained(3, 0.05)
-    assert [*table.columns] == ["epoch", "val_loss", "val_mae", "train_loss", "train_mae"]
-    assert [*table["epoch"]] == [0, 1, 2] and trainer.global_step == 9
-    np.testing.assert_allclose(table["train_loss"], losses, rtol=1e-12)
-    np.testing.assert_allclose(table["val_loss"], held, rtol=1e-12)
-    assert capsys.readouterr().out.count("val_mae") == 3
-    expected = X[:4] @ w.T + b
-    mae = np.abs(expected - Y[:4]).mean()
-    (told,) = trainer.test(dataloaders=HELD)
-    assert told == {"test_loss": pytest.approx(held[-1]), "test_mae": pytest.approx(mae)}
-    assert "test_loss" in capsys.readouterr().out
-    np.testing.assert_allclose(torch.cat(trainer.predict(model, HELD)).numpy(), expected, rtol=1e-12)
-    assert str(model.device) == "cpu"
-
-
-def test_the_best_is_kept_and_enough_is_enough(tmp_path):
-    """On held-out rows that lie half the way: training ends `patience` epochs after the best, and not before
-    `min_epochs`.
-    """
-    half = (X[:4] @ W.T + B + Y[:4]) / 2.0
-    halfway = DataLoader(TensorDataset(torch.tensor(X[:4]), torch.tensor(half)), batch_size=4)
-    best = pl.callbacks.ModelCheckpoint(monitor="val_loss", mode="min", save_top_k=1)
-    enough = pl.callbacks.EarlyStopping(monitor="val_loss", patience=2, mode="min")
-    model, start = light(0.04), line()
-    trainer = pl.Trainer(max_epochs=30, gpus=0, callbacks=[best, enough], default_root_dir=tmp_path)
-    trainer.fit(model, DATA, halfway)
-    scores = model.get_history()["val_loss"]
-    at = int(np.argmin(scores))
-    assert 3 < len(scores) == at + 3 < 30
-    path = trainer.checkpoint_callback.best_model_path
-    assert path.endswith(f"version_0/checkpoints/epoch={at}-step={3 * at + 3}.ckpt")
-    assert len([*tmp_path.rglob("*.ckpt")]) == 1 and best.best_model_score.item() == pytest.approx(scores[at])
-    assert trainer.test(ckpt_path="best", dataloaders=halfway, verbose=False)[0]["test_loss"] == pytest.approx(
-        scores[at]
-    )
-    again = torchkeras.LightModel.load_from_checkpoint(path, net=start, loss_fn=nn.MSELoss())
-    assert again.net.weight.tolist() == model.net.weight.tolist() and again.net is start
-    with pytest.raises(
-        TypeError, match="load_from_checkpoint: net is None; expected an object: a file holds numbers only"
-    ):
-        torchkeras.LightModel.load_from_checkpoint(path)
-    longer = light(0.04)
-    pl.Trainer(min_epochs=20, max_epochs=30, callbacks=[enough], default_root_dir=tmp_path).fit(longer, DATA, halfway)
-    assert len(longer.get_history()) == 20
-
-
-def test_a_schedule_steps_once_per_epoch(tmp_path):
-    model = light(0.1, lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5))
-    pl.Trainer(max_epochs=3, default_root_dir=tmp_path).fit(model, DATA)
-    assert model.optimizer.param_groups[0]["lr"] == 0.05
-
-
-def test_a_lightning_module_says_its_own_steps(tmp_path):
-    class Line(pl.LightningModule):
-        def __init__(self):
-            super().__init__()
-            self.line, self.told = line(), []
-
-        def forward(self, x):
-            return self.line(x)
-
-        def training_step(self, batch, k):
-            loss = nn.MSELoss()(self(batch[0]), batch[1])
-            self.log("train_loss", loss)
-            return loss
-
-        def training_epoch_end(self, outputs):
-            self.told.append(np.mean([each["loss"].item() for each in outputs]))
-
-        def configure_optimizers(self):
-            return torch.optim.SGD(self.parameters(), lr=0.05)
-
-    model = Line()
-    trainer = pl.Trainer(max_epochs=3, default_root_dir=tmp_path)
-    trainer.fit(model, DATA)
-    np.testing.assert_allclose(model.told, trained(3, 0.05)[0], rtol=1e-12)
-    again = Line.load_from_checkpoint(trainer.checkpoint_callback.best_model_path)
-    assert again.line.weight.tolist() == model.line.weight.tolist()
-
-
 # Names ---------------------------------------------------------------------------------------------------------------
 
 
 # Modules of other libraries that readers import, all of which are spelled here.
-PLACES = "pytorch_lightning tensorflow tensorflow.keras tensorflow.keras.constraints"
+PLACES = "tensorflow tensorflow.keras tensorflow.keras.constraints"
 PLACES += " tensorflow.keras.initializers tensorflow.keras.layers tensorflow.keras.regularizers"
 PLACES += " tensorflow.linalg tensorflow.nn tensorflow.summary tensorflow.train torch torch.accelerator"
 PLACES += " torch.autograd torch.autograd.functional torch.backends torch.cuda torch.linalg torch.nn"
@@ -253,30 +158,21 @@ def test_a_schedule_steps_with_the_optimizer(tmp_path):
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=3, gamma=0.5)
     model = KerasModel(net, nn.MSELoss(), optimizer=optimizer, lr_scheduler=schedule)
-    table = model.fit(DATA, HELD, epochs=2, ckpt_path=str(tmp_path / "best"), quiet=True)
+    table = model.fit(DATA, HELD, epochs=2, ckpt_path=str(tmp_path / "best"))
     assert [*table["lr"]] == [0.005, 0.0025]
     with pytest.raises(ValueError, match="monitor is 'val_loss'; this training has epoch, train_loss, lr"):
-        model.fit(DATA, epochs=1, quiet=True)
+        model.fit(DATA, epochs=1)
 
 
-def test_what_lightning_does_not_do_here_is_said(tmp_path):
-    fresh, empty = (pl.Trainer(max_epochs=1, default_root_dir=tmp_path) for _ in range(2))
-    watching = pl.Trainer(max_epochs=1, callbacks=[pl.callbacks.EarlyStopping("val_acc")], default_root_dir=tmp_path)
-    cases = [
-        (lambda: pl.Trainer(gpus=1), TypeError, "Trainer: gpus is 1; expected 0: the CPU is the only device"),
-        (lambda: pl.Trainer(precision=16), TypeError, "unexpected keyword argument 'precision'"),
-        (lambda: pl.callbacks.ModelCheckpoint(save_top_k=3), TypeError, "save_top_k is 3; expected 1"),
-        (lambda: pl.callbacks.EarlyStopping("loss", mode="best"), ValueError, "EarlyStopping: mode is 'best'"),
-        (lambda: fresh.fit(line(), DATA), TypeError, "Trainer.fit: model is .*; expected a LightningModule"),
-        (lambda: fresh.test(light(), HELD, "best"), ValueError, "ckpt_path is 'best', and no checkpoint was kept"),
-        (lambda: empty.test(dataloaders=HELD), TypeError, "Trainer.test: model is None"),
-        (lambda: watching.fit(light(), DATA, HELD), ValueError, "is 'val_acc'; this training has logged val_loss"),
-        (lambda: pl.LightningModule().training_step(None, 0), NotImplementedError, "has no training_step; write"),
-        (lambda: pl.LightningModule().configure_optimizers(), NotImplementedError, "has no configure_optimizers"),
-    ]
-    for call, kind, told in cases:
-        with pytest.raises(kind, match=told):
-            call()
+def test_lightning_is_refused_in_words():
+    with pytest.raises(ModuleNotFoundError, match="pytorch_lightning is no file any more: use .*KerasModel, or your own"):
+        importlib.import_module("levels_more.pytorch_lightning")
+    with pytest.raises(ModuleNotFoundError, match="pytorch_lightning is no file any more"):
+        importlib.import_module("levels_more.pytorch_lightning.callbacks")
+    with pytest.raises(AttributeError, match="pytorch_lightning is no file any more"):
+        levels_more.pytorch_lightning  # noqa: B018
+    with pytest.raises(ImportError, match="torchkeras has no 'LightModel' here; use KerasModel"):
+        from levels_more.torchkeras import LightModel  # noqa: F401
 
 
 def test_its_rooms_and_its_version():
@@ -301,7 +197,7 @@ def test_an_epoch_of_no_number_is_never_the_best(mode, tmp_path):
 
     net = line()
     model = KerasModel(net, nn.MSELoss(), {"told": Told()}, torch.optim.SGD(net.parameters(), lr=0.01))
-    table = model.fit(DATA, None, 6, str(tmp_path / "best"), 2, "train_told", mode, quiet=True)
+    table = model.fit(DATA, None, 6, str(tmp_path / "best"), 2, "train_told", mode)
     best = 1 if mode == "min" else 0
     assert len(table) == best + 3 and net.weight.tolist() == kept[best]
 
@@ -309,4 +205,4 @@ def test_an_epoch_of_no_number_is_never_the_best(mode, tmp_path):
 def test_data_without_a_batch_is_called_so(tmp_path):
     few = DataLoader(TensorDataset(torch.tensor(X), torch.tensor(Y)), batch_size=20, drop_last=True)
     with pytest.raises(TypeError, match="train_data is .*one batch or more"):
-        KerasModel(line(), nn.MSELoss()).fit(few, ckpt_path=str(tmp_path / "best"), quiet=True)
+        KerasModel(line(), nn.MSELoss()).fit(few, ckpt_path=str(tmp_path / "best"))

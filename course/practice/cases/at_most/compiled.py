@@ -57,8 +57,9 @@ def trace(mine, draw):
     with mine["GradientTape"]() as tape:
         said = "x + x, while a tape is open"
         mine.call(said, mine.function, lambda x: x + x, [c.spec])
-        yield said, {"the tape stands in the door again": door.top is tape, "ops on the tape": len(tape.records)}
-    door.top = before
+        again = door.top is tape
+        door.top = tape  # a tape that is not in the door cannot be closed
+    yield said, {"the tape stands in the door again": again, "ops on the tape": len(tape.records)}
 
     def wrong(x):
         raise KeyError("in Python")

@@ -63,7 +63,7 @@ def one_pass(mine, draw):
         said = "the same history, and a second pass with the losses 2 and 0"
         yield said, done(said, [2.0, 2.0, 0.0], 2, history)
         yield "no history", done("no history", [1.0, 1.0, 1.0, 5.0], 3, None)
-        for dtype, rows, batch_size in (("f8", 40, 7), ("f4", 40, 7), ("f8", 30, 10), ("f8", 1, 1)):
+        for dtype, rows, batch_size in (("f8", 400, 7), ("f4", 40, 7), ("f8", 30, 10), ("f8", 1, 1)):
             y, history = draw.normal(size=rows).astype(dtype), History()
             said = f"{rows} shuffled rows of {np.dtype(dtype)}, {batch_size} per batch"
             yield said, done(said, y, batch_size, history, seed=5)

@@ -1,3 +1,8 @@
+"""Chapter 3-1 of "eat tensorflow2 in 30 days", the line: with the calls of its edition of 2020-05-07 (commit 679a597f).
+
+The stored losses are those of TensorFlow 2.21.0 with Keras 3.15.1.
+"""
+
 import numpy as np
 import tensorflow as tf
 

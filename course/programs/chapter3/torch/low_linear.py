@@ -1,3 +1,8 @@
+"""Chapter 3-1 of "eat pytorch in 20 days", the line: with the calls of its edition of 2024-09-11 (commit 9e48ab69).
+
+The stored losses are those of PyTorch 2.13.0.
+"""
+
 import numpy as np
 import torch
 
@@ -42,9 +47,9 @@ def step(model, features, labels):
 
 model = Line(task.weights)
 losses = []
-for epoch in range(1, 1000 + 1):
+for epoch in range(1, 200 + 1):
     for features, labels in batches(x, y, 10):
         loss = step(model, features, labels)
-    if epoch % 200 == 0:
+    if epoch % 20 == 0:
         print("epoch", epoch, "loss", loss.item(), "w", model.w.data, "b", model.b.data)
         losses.append(loss.item())

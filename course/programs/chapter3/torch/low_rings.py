@@ -1,3 +1,9 @@
+"""Chapter 3-1 of "eat pytorch in 20 days", the two rings: with the calls of its edition of 2024-09-11
+(commit 9e48ab69).
+
+The stored losses are those of PyTorch 2.13.0.
+"""
+
 import numpy as np
 import torch
 from torch import nn
@@ -55,9 +61,9 @@ def step(model, features, labels):
 
 model = DNN(task.weights)
 losses = []
-for epoch in range(1, 1000 + 1):
+for epoch in range(1, 100 + 1):
     found = [step(model, features, labels) for features, labels in batches(x, y, 20)]
-    if epoch % 100 == 0:
+    if epoch % 10 == 0:
         loss, accuracy = np.mean(found, axis=0)
         print("epoch", epoch, "loss", loss, "accuracy", accuracy)
         losses.append(loss)

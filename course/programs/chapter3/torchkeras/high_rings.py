@@ -1,11 +1,15 @@
+"""Chapter 3-3 of "eat pytorch in 20 days", the two rings: with the calls of its edition of 2024-09-11
+(commit 9e48ab69).
+
+The stored losses are those of torchkeras 4.0.5 with PyTorch 2.13.0.
+"""
+
 import numpy as np
-import pytorch_lightning as pl
 import torch
 import torch.nn.functional as F
-import torchkeras
 from torch import nn
 from torch.utils.data import DataLoader, Sampler, Subset, TensorDataset
-from torchkeras import summary
+from torchkeras import KerasModel, summary
 from torchkeras.metrics import Accuracy
 
 from course import tasks
@@ -50,30 +54,37 @@ class DNN(nn.Module):
 net = DNN()
 for parameter, start in zip(net.parameters(), task.weights):
     parameter.data = torch.tensor(start.T).reshape(parameter.shape)
-optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
-model = torchkeras.LightModel(
+features, labels = next(iter(train))
+summary(net, input_data=features)
+
+model = KerasModel(
     net,
     loss_fn=nn.BCEWithLogitsLoss(),
     metrics_dict={"acc": Accuracy()},
-    optimizer=optimizer,
-    lr_scheduler=torch.optim.lr_scheduler.StepLR(optimizer, step_size=10, gamma=0.0001),
+    optimizer=torch.optim.Adam(net.parameters(), lr=0.001),
 )
-features, labels = next(iter(train))
-summary(model, input_data=features)
-
-best = pl.callbacks.ModelCheckpoint(monitor="val_acc", save_top_k=1, mode="max")
-enough = pl.callbacks.EarlyStopping(monitor="val_acc", patience=3, mode="max")
-trainer = pl.Trainer(
-    logger=True, min_epochs=3, max_epochs=20, gpus=0, callbacks=[best, enough], enable_progress_bar=True
+table = model.fit(
+    train_data=train,
+    val_data=valid,
+    epochs=100,
+    ckpt_path="checkpoint",
+    patience=10,
+    monitor="val_acc",
+    mode="max",
+    plot=False,
+    cpu=True,
 )
-trainer.fit(model, train, valid)
 
-table = model.get_history()
 print(table.tail())
-print(trainer.test(ckpt_path="best", dataloaders=valid, verbose=False))
-answers = F.sigmoid(torch.cat(trainer.predict(model, valid, ckpt_path="best")))
-print(answers[:10], model.device, trainer.checkpoint_callback.best_model_score)
-path = trainer.checkpoint_callback.best_model_path
-again = torchkeras.LightModel.load_from_checkpoint(path, net=DNN(), loss_fn=nn.BCEWithLogitsLoss())
-print(path, again.net.fc3.bias)
+print(model.evaluate(valid))
+device = model.accelerator.device
+
+
+@torch.no_grad()
+def predict(net, data):
+    net.eval()
+    return torch.cat([net.forward(batch[0].to(device)) for batch in data]).data
+
+
+print(F.sigmoid(predict(net, valid)[:10]))
 losses = [*table["train_loss"], *table["val_loss"]]

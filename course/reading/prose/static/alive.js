@@ -41,21 +41,26 @@ function range(text) {
 
 let asked = 0;
 
-function prediction(told) {
-  const question = told.previousElementSibling, answer = told.querySelector("p").textContent.replace(/^Answer: /, "");
-  const choices = [...question.querySelectorAll("p")].filter((each) => each.textContent.startsWith("( ) "));
+/* A question, whose answer stands further down the page, after the result; on the first page it is folded beside it. */
+function prediction(question) {
+  const told = document.querySelector(`[data-answer="${CSS.escape(question.dataset.question)}"]`);
+  if (!told) return;
+  const first = told.querySelector("p"), answer = first.textContent.replace(/^Answer: /, ""), folded = told.closest("details");
+  const list = [...question.querySelectorAll("p")].find((each) => each.textContent.startsWith("○ "));
   const commit = element("button", { type: "button", textContent: "Commit", disabled: true });
   const verdict = element("p"), name = `prediction-${++asked}`;
   verdict.setAttribute("role", "status");
   let given, right, box;
-  if (choices.length) {
+  if (list) {
     box = element("fieldset", {}, element("legend", { textContent: "Your prediction" }));
-    for (const each of choices) {
-      const text = each.textContent.slice(4), radio = element("input", { type: "radio", name });
+    for (const choice of list.innerHTML.split("<br>")) {
+      const label = element("label", { innerHTML: choice.slice(2) }), text = label.textContent;
+      const radio = element("input", { type: "radio", name });
       radio.addEventListener("change", () => { given = text; right = text === answer; commit.disabled = false; });
-      box.append(element("label", {}, radio, " " + text));
-      each.remove();
+      label.prepend(radio, " ");
+      box.append(label);
     }
+    list.remove();
   } else {
     const [low, high] = range(answer), field = element("input", { type: "text", inputMode: "decimal", size: 12 });
     box = element("fieldset", {}, element("legend", { textContent: "Your prediction" }),
@@ -68,12 +73,14 @@ function prediction(told) {
   }
   commit.addEventListener("click", () => {
     box.disabled = commit.hidden = true;
-    verdict.textContent = right ? "Right." : `You said ${given}.`;
-    told.open = true;
+    const said = right ? "Right." : `You said ${given}.`;
+    verdict.textContent = folded ? said : `You said ${given}. The answer comes after the result.`;
+    if (folded) folded.open = true;
+    else first.prepend(element("b", { textContent: said }), " ");
   });
   const asking = element("div", { className: "prediction" });
   question.replaceWith(asking);
-  asking.append(question, box, commit, verdict, told);
+  asking.append(question, box, commit, verdict, ...(folded ? [folded] : []));
 }
 
 /* The walk back of (w·x + b - y)² at x = 3, w = 2, b = 1, y = 5, with the reader's way to take a share. */
@@ -118,7 +125,7 @@ function name() {
   for (const each of document.querySelectorAll(".toctree-toggle")) each.parentElement.setAttribute("aria-label", "the pages beneath");
 }
 
-/* A link to a stage of the walk, such as #walk-7, chooses it. */
+/* A link to a stage of the walk, such as #walk-1a, chooses it. */
 function choose() {
   const stage = document.querySelector(`.walk input[id="${CSS.escape(location.hash.slice(1))}"]`);
   if (!stage) return;
@@ -132,7 +139,5 @@ document.addEventListener("DOMContentLoaded", () => {
   choose();
   document.querySelectorAll(".alive").forEach(figure);
   document.querySelectorAll(".mend").forEach(mend);
-  for (const told of document.querySelectorAll(".jp-RenderedHTMLCommon + details")) {
-    if (told.querySelector("summary").textContent === "the answer") prediction(told);
-  }
+  document.querySelectorAll("[data-question]").forEach(prediction);
 });

@@ -1,0 +1,67 @@
+"""How far the reader is in a notebook: a section is done when its questions are answered and its blanks are tried.
+
+`course resume` and `course progress` both say it. Sections that are optional do not count, nor those that ask nothing.
+"""
+
+import ast
+import contextlib
+import re
+from pathlib import Path
+
+from course.builder import blanks
+from course.builder.cells import blank_in
+from course.builder.minutes import HEADING, UNTIMED
+from course.builder.names import MINE, core_of
+from course.builder.notebooks import read_notebook
+from course.practice import progress
+
+
+def asking(cells: list) -> dict[int, str]:
+    """Return {number of a cell with a question or a blank: the title of its section}, for all sections that count."""
+    title = ""
+    counts = False
+    found = {}
+    for number, cell in enumerate(cells):
+        if cell.cell_type == "markdown":
+            for line in re.findall(r"^## .+$", cell.source, re.MULTILINE):
+                title, _, optional = HEADING.fullmatch(line).groups()
+                counts = not optional and not UNTIMED.fullmatch(title)
+        elif counts and (blank_in(cell.source) or "checks.predict(" in cell.source):
+            found[number] = title
+    return found
+
+
+def still_open(cells: list, name: str) -> dict[int, str]:
+    """Return those of the asking cells of a notebook that the reader has not answered or tried."""
+    noted = progress.load()
+    return {number: title for number, title in asking(cells).items() if not tried(cells[number].source, name, noted)}
+
+
+def tried(source: str, name: str, noted: dict) -> bool:
+    """Whether the reader has committed an answer to each question in a cell, or has written something in its blank."""
+    if key := blank_in(source):
+        return f"{core_of(name)[:2]}-{key}" in noted["exercises"] or not is_empty(source, key)
+    with contextlib.suppress(SyntaxError):  # in a cell that the reader has changed
+        questions = progress.predictions_in(source).items()
+        return all(progress.answered(noted, key, question) for key, question in questions)
+    return True
+
+
+def is_empty(source: str, key: str) -> bool:
+    """Whether a blank is as the course left it."""
+    try:
+        beside = blanks.names_in(ast.parse(source).body)
+        return blanks.is_stub(blanks.function_of(source, key, beside))
+    except (SyntaxError, blanks.Unfit):
+        return False
+
+
+def told(root: Path, name: str) -> str:
+    """Return how many sections of a notebook on the desk are done, and which one is the first that is not."""
+    cells = read_notebook(root, name, MINE).cells
+    every = dict.fromkeys(asking(cells).values())
+    waiting = dict.fromkeys(still_open(cells, name).values())
+    if not every:
+        return ""
+    done = f"{len(every) - len(waiting)} of its {len(every)} sections with a question or a blank are done"
+    return f"{done}." if not waiting else f"{done}. The first open one is “{next(iter(waiting))}”."

@@ -1,0 +1,74 @@
+"""Checks of the data of a training: arrays, weights, batches. The tasks of all five notebooks use them."""
+
+import reprlib
+
+import numpy as np
+
+from .checks import numeric_array, real
+
+
+def row_numbers(what, batches, rows):
+    """Convert row numbers to int64[steps, batch]. Raises ValueError for other values, IndexError beyond range(rows)."""
+    try:
+        found = numeric_array(batches)
+    except TypeError:
+        found = np.zeros(0)
+    if found.ndim != 2 or found.dtype.kind not in "iu" or not found.size:
+        raise ValueError(f"{what} are {reprlib.repr(batches)}; expected whole numbers [steps, batch]")
+    for row in (found.min(), found.max()):
+        if not 0 <= row < rows:
+            raise IndexError(f"{what} hold row {row}; there are {rows} rows")
+    return np.ascontiguousarray(found, np.int64)
+
+
+def check_finite(name, array):
+    """Raise ValueError, with the number of the first such row, if an array [rows, …] holds a NaN or an infinity."""
+    finite = np.isfinite(array)
+    if not finite.all():
+        raise ValueError(f"{name} is not a finite number in row {np.argwhere(~finite)[0][0]}; drop or fill such rows")
+
+
+def check_inputs(x, dtype, features):
+    """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
+    _check_array("x", x, dtype, *np.shape(x)[:1], features)
+
+
+def check_task(x, y, weights, batches, learning_rate, units):
+    """Raise TypeError, ValueError or IndexError unless a task's arguments fit. The net's layers have these `units`.
+
+    x[rows, features], y[rows, 1], w[inputs, units] and b[1, units] have one float dtype; batches[steps, batch] are rows.
+    """
+    if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
+        raise TypeError(f"x is {_described(x)}; expected a NumPy array [rows, features] of float32 or float64")
+    shapes = []
+    for inputs, outputs in zip([x.shape[1], *units], units):
+        shapes += [(inputs, outputs), (1, outputs)]
+    if not isinstance(weights, (list, tuple)) or len(weights) != len(shapes):
+        given = f"{len(weights)} arrays" if isinstance(weights, (list, tuple)) else f"a {type(weights).__name__}"
+        raise ValueError(f"weights are {given}; expected {len(shapes)}: {shapes}")
+    _check_array("x", x, x.dtype, *x.shape)
+    _check_array("y", y, x.dtype, len(x), 1)
+    for k, (array, shape) in enumerate(zip(weights, shapes)):
+        _check_array(f"weights[{k}]", array, x.dtype, *shape)
+    row_numbers("batches", batches, len(x))
+    if real(learning_rate) is None or not 0 < learning_rate < np.inf:
+        raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
+
+
+def _check_array(name, array, dtype, *shape):
+    """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
+    if not isinstance(array, np.ndarray) or (numeric_array(array).dtype, array.shape) != (dtype, shape):
+        raise ValueError(f"{name} is {_described(array)}; expected a NumPy array {dtype}{list(shape)}")
+    check_finite(name, array)
+
+
+def _described(array):
+    """Return the dtype and shape of an argument as a string, for an error."""
+    return f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
+
+
+def even(batches):
+    """Return [batches], or [batches[:-1], batches[-1:]] if their sizes differ, because the last batch is shorter."""
+    lists = batches if isinstance(batches, (list, tuple)) else ()
+    lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
+    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]

@@ -1,0 +1,84 @@
+"""Three measurements of the machine, for the roofline: its peak, its bandwidth, and the time of a launch.
+
+Notebook 01 uses them, and more/01_measuring explains them.
+"""
+
+import ctypes
+import statistics
+import sys
+import time
+from timeit import repeat
+
+import numpy as np
+
+from .machine import host_lanes, machine_code
+
+
+def seconds(run, repeats=7):
+    """Return the median seconds of `run` on this thread's clock (on Windows, where it is coarse, the wall clock)."""
+    clock = time.perf_counter if sys.platform == "win32" else time.thread_time
+    return statistics.median(repeat(run, timer=clock, repeat=repeats, number=1))
+
+
+def _launcher(text):
+    """Return a function that runs a program (its text) on a block of memory."""
+    owner, address = machine_code(text)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+    block = (ctypes.c_float * 256)()
+
+    def launch():
+        run(block)
+
+    launch.owner = owner
+    return launch
+
+
+def _turns_text(sums, turns):
+    """Return a program that multiplies and adds `turns` times into each of `sums` vectors."""
+    kind = f"<{host_lanes()} x float>"
+    phis, adds = [], []
+    for n in range(sums):
+        phis.append(f"%s{n} = phi {kind} [zeroinitializer, %entry], [%t{n}, %loop]")
+        adds.append(f"%p{n} = fmul contract {kind} %s{n}, %factor")
+        adds.append(f"%t{n} = fadd contract {kind} %p{n}, %s{n}")
+    ends = [f"%u0 = fadd {kind} %t0, %t0"]
+    ends += [f"%u{n} = fadd {kind} %u{n - 1}, %t{n}" for n in range(1, sums)]
+    lines = [f"%factor = load {kind}, ptr %block, align 4", "br label %loop", "loop:"]
+    lines += ["%i = phi i64 [0, %entry], [%next, %loop]", *phis, *adds, "%next = add i64 %i, 1"]
+    lines += [f"%more = icmp slt i64 %next, {turns}", "br i1 %more, label %loop, label %end", "end:", *ends]
+    lines += [f"store {kind} %u{sums - 1}, ptr %block, align 4", "ret void"]
+    return "\n".join(["define void @program(ptr %block) {", "entry:", *lines, "}", ""])
+
+
+def turn_time(sums, turns=200_000):
+    """Return the seconds for one multiply-add on each of `sums` independent sums, in all lanes, without memory."""
+    return seconds(_launcher(_turns_text(sums, turns))) / turns
+
+
+def _peak(device):
+    """Return the float32 operations per second of one core, with as many sums as it takes to hide the time of one."""
+    return max(2 * host_lanes() * sums / turn_time(sums) for sums in (8, 12, 16, 24))
+
+
+def _bandwidth(device, nbytes=2**28):
+    """Return the bytes per second that one core reads from memory, not from caches."""
+    x = np.ones(nbytes // 4, "f4")
+    return nbytes / seconds(x.max)  # NumPy's `max` reads each number once, in lanes
+
+
+def _launch_time(device, calls=1000):
+    """Return the seconds of one call of an almost empty program."""
+    call = _launcher("define void @program(ptr %block) {\n  store float 0.0, ptr %block\n  ret void\n}\n")
+    return seconds(lambda: [call() for _ in range(calls)]) / calls
+
+
+MEASURES = {("cpu", "peak"): _peak, ("cpu", "bandwidth"): _bandwidth, ("cpu", "launch_time"): _launch_time}
+_FOUND = {}  # (device, what) -> the number, measured once
+
+
+def speed_of(device, what):
+    """Return a speed, measured on first use. Raises LookupError if nothing measures it on this kind of device."""
+    if (device.kind, what) not in MEASURES:
+        raise LookupError(f"{device.name}: no program measures its {what}")
+    key = device, what
+    return _FOUND.get(key) or _FOUND.setdefault(key, MEASURES[device.kind, what](device))

@@ -1,0 +1,50 @@
+"""Names that the framework uses itself: what a reader would put in their place is refused, unless it fits there."""
+
+import functools
+from types import FunctionType
+
+
+@functools.cache
+def used(kind):
+    """Return {name: what the framework has there} for a class, without the names that a reader's class defines anew."""
+    found = {"recreate": used}  # each object has a function of this name
+    for base in reversed(kind.__mro__):
+        ours = base.__module__.partition(".")[0] in ("levels", "levels_more")
+        for name, value in vars(base).items():
+            if ours and not name.startswith("__"):
+                found[name] = value
+            else:
+                found.pop(name, None)
+    return found
+
+
+def _ours(value):
+    """Whether this is None, or an object that only the framework makes, such as a `History`, or a list of these."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_ours, value))
+    kind = type(value)
+    made = kind.__module__.partition(".")[0] in ("levels", "levels_more") and not hasattr(value, "numpy")
+    return value is None or (made and not isinstance(value, Guarded))
+
+
+def fits(name, held, value):
+    """Return whether a value may take the place of what the framework has under this name."""
+    if isinstance(held, property):
+        return held.fset is not None
+    if isinstance(held, (FunctionType, classmethod)) or callable(held):
+        return callable(value) and (name == "call" or not isinstance(value, Guarded))
+    if isinstance(held, tuple):
+        return isinstance(value, (list, tuple)) and all(callable(x) and not isinstance(x, Guarded) for x in value)
+    return _ours(value) if held is None else not isinstance(held, (bool, str)) or isinstance(value, type(held))
+
+
+class Guarded:
+    """An object whose attributes are the reader's, but for the names that the framework uses itself."""
+
+    def __setattr__(self, name, value):
+        """Set an attribute. Raises AttributeError for a value that would take the place of one of the framework's."""
+        held = used(type(self)).get(name, self)
+        if held is not self and not (type(held) is type(value) is bool or fits(name, held, value)):
+            told = f"{type(self).__name__}.{name} is already a name of the framework"
+            raise AttributeError(f"{told}, and would become {value!r:.60}; take another one, such as {name}_")
+        super().__setattr__(name, value)

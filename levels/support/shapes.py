@@ -1,0 +1,89 @@
+"""Rules for dtypes, shapes and axes, and the sentences of their errors. Notebooks 02 and 03 use them."""
+
+import inspect
+import math
+import reprlib
+
+import numpy as np
+
+from .checks import check_bool
+
+
+def same_dtype(op, *inputs, kinds="f"):
+    """Return the common dtype. Raises TypeError if two differ, or for kinds not listed: f float, i integer, b bool."""
+    dtype = inputs[0].dtype
+    if any(x.dtype != dtype for x in inputs):
+        given = " and ".join(f"{x.dtype}{list(x.shape)}" for x in inputs)
+        raise TypeError(f"{op}: the inputs are {given}, in this order; all need the same dtype, so cast one of them")
+    if dtype.kind not in kinds or dtype.itemsize not in (1, 4, 8):
+        raise TypeError(f"{op}: has no kernel for {dtype}; cast it, to float32 for example")
+    return dtype
+
+
+def number_names(op, function, inputs, attrs):
+    """Return the parameters of a scalar function after its inputs. Raises TypeError unless `attrs` are these."""
+    names = list(inspect.signature(function).parameters)
+    rest = names[len(inputs) :]
+    if len(names) != len(inputs) + len(attrs) or {*rest} != {*attrs}:
+        raise TypeError(f"{op}: takes {', '.join(names)}; got {len(inputs)} arrays and the numbers {list(attrs)}")
+    return rest
+
+
+def broadcast(op, inputs, shape, updates=False):
+    """Return the common shape, or the larger `shape`. Raises ValueError if there is none.
+
+    With `updates`, the result has the shape of the first input.
+    """
+    shapes = [x.shape for x in inputs]
+    wanted = shapes[0] if updates else shape
+    try:
+        common = np.broadcast_shapes(wanted or (), *shapes)
+    except (ValueError, RuntimeError):  # RuntimeError: more axes than NumPy has
+        raise ValueError(f"{op}: shapes {' and '.join(map(reprlib.repr, shapes))} do not broadcast") from None
+    if wanted is not None and common != wanted:
+        raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {wanted}")
+    return common
+
+
+def check_axes(op, shape, axis):
+    """Return the axes of a reduction in order: one axis, a tuple of neighbours, or all (None). Raises ValueError."""
+    axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if not all(isinstance(a, int) and -len(shape) <= a < len(shape) for a in axes):
+        raise ValueError(f"{op}: axis {reprlib.repr(axis)} is not an axis of shape {shape}")
+    axes = sorted(a % len(shape) for a in axes)
+    if axes and axes != list(range(axes[0], axes[-1] + 1)):
+        raise ValueError(f"{op}: the axes {axis} are not neighbours, each named once; transpose x first")
+    return axes
+
+
+def smallest(dtype, start):
+    """Return a reduction's start in this dtype. (Integers have no infinity to start at.)"""
+    if dtype.kind == "i":
+        start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
+    return dtype.type(start)
+
+
+def check_reshape(op, old, new):
+    """Raise ValueError unless `new` is a shape for as many numbers."""
+    if not isinstance(new, tuple) or math.prod(new) != math.prod(old) or min(new, default=0) < 0:
+        raise ValueError(f"{op}: {old} does not fit into {new!r}: {math.prod(old)} numbers")
+
+
+def check_rows(op, x, rows):
+    """Raise TypeError unless `rows` are int64 row numbers of an array."""
+    if rows.dtype != np.int64 or len(x.shape) < 1:
+        raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array")
+
+
+def turned(op, x, transpose):
+    """Return the shape of x, transposed if `transpose` is True. Raises TypeError if it is no bool."""
+    return x.shape[::-1] if check_bool(f"{op}: a transpose", transpose) else x.shape
+
+
+def check_product(op, x, w, x_shape, w_shape):
+    """Raise ValueError unless x_shape[m, k] and w_shape[k, n], as the arrays are read, have equal inner sizes k."""
+    if len(x_shape) != 2 or len(w_shape) != 2:
+        raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
+    if x_shape[1] != w_shape[0]:
+        inner = f"inner sizes {x_shape[1]} and {w_shape[0]} differ"
+        raise ValueError(f"{op}: x is {x_shape} and w is {w_shape}: {inner}")

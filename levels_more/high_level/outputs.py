@@ -1,0 +1,126 @@
+"""What is counted for each output of a model: its metrics and, if several outputs have a loss, its loss."""
+
+import math
+import threading
+
+from levels.low_level import apply
+from levels.mid_level import Reconstructible
+from levels_more.low_level.ops import reshape
+from levels_more.mid_level.metrics import Mean, expect_logits
+from levels_more.mid_level.notes import noted
+
+
+class OutputLoss(Mean):
+    """The mean loss of an output over all rows so far."""
+
+    def add(self, loss, predicted):
+        """Add the loss of a batch, one number, for each row of predicted [batch, …]."""
+        each = reshape(predicted, (predicted.spec.shape[0], -1))[:, 0]
+        self.update_state(apply("broadcast_divide", loss, each, count=1.0))
+
+
+def distinct(names):
+    """These names, made unique: a second `precision` becomes `precision_1`, as in Keras."""
+    found = []
+    for name in names:
+        numbered = (f"{name}_{k}" for k in range(1, len(names) + 1))
+        found.append(name if name not in found else next(other for other in numbered if other not in found))
+    return found
+
+
+def names_of(model, count):
+    """The names of a model's outputs: for a graph those of its last layers, else output_1, output_2, …."""
+    places = model.outputs if getattr(model, "steps", None) and len(model.outputs) == count else [None] * count
+    layers = [getattr(place, "layer", None) for place in places]
+    return distinct([layer.name if layer else f"output_{k}" for k, layer in enumerate(layers, 1)])
+
+
+class _Passes(threading.local):
+    open = 0  # how many passes over data are going on in this thread
+
+
+PASSES = _Passes()
+
+
+def states_of(metrics):
+    """The values of the variables of metrics, {metric: {variable: value}}."""
+    return {metric: {v: v.read_value() for v in getattr(metric, "variables", ())} for metric in metrics}
+
+
+def give_back(metrics, states):
+    """Set the variables of metrics to what `states_of` returned. Those that are not there start anew."""
+    for metric in metrics:
+        metric.reset_state()
+        for variable, value in states.get(metric, {}).items():
+            variable.set_value(value)
+
+
+class Counted(Reconstructible):
+    """The metrics of each output. `groups`: the metrics that `compile` was given, a list for each output, or one list.
+
+    again() returns the metrics of one list once more, for another output.
+    """
+
+    def __init__(self, groups, again):
+        self.given = groups
+        self.again = again
+        self.by_count = {}  # a number of outputs -> (a list of metrics for each, the OutputLoss of each or None, all)
+        self.losses = []
+        self.groups = [sum(groups, [])]
+        self.all = self.groups[0]
+        self.outputs = [""]  # what stands before the names of each
+
+    def prepare(self, outputs, losses):
+        """Count for the outputs of these names, with losses[output], each a Loss or None. Raises ValueError."""
+        count = len(outputs)
+        if count not in self.by_count:
+            groups = self.grouped(count)
+            several = len([*filter(None, losses)]) > 1
+            own = [OutputLoss() if loss and several else None for loss in losses]
+            self.by_count[count] = groups, own, [*filter(None, own), *sum(groups, [])]
+            for group, loss in zip(groups, losses, strict=True):
+                expect_logits(group, [loss])
+        self.groups, self.losses, self.all = self.by_count[count]
+        before = [f"{name}_" for name in outputs] if count > 1 else [""]
+        if self.outputs != before:
+            self.outputs = before
+
+    def grouped(self, count):
+        """The metrics for so many outputs, a list for each. Raises ValueError if there are more lists, or fewer."""
+        if count == 1:
+            return [sum(self.given, [])]
+        if len(self.given) == 1:
+            return [self.given[0], *(self.again() for _ in range(count - 1))]
+        if len(self.given) not in (0, count):
+            cure = "give one for all of them, a list with a list for each, or a dict by their names"
+            raise ValueError(f"compile: {len(self.given)} metrics for {count} outputs; {cure}")
+        return self.given or [[] for _ in range(count)]
+
+    def logs(self, loss):
+        """{"loss": …, the losses of the outputs, each metric}. Those of several outputs are sorted, as in Keras."""
+        if not self.all:
+            return {"loss": loss}
+        found = [(f"{name}loss", each) for name, each in zip(self.outputs, self.losses, strict=False) if each]
+        counted = [
+            (f"{name}{each.name}", each)
+            for name, group in zip(self.outputs, self.groups, strict=True)
+            for each in group
+        ]
+        if len(self.outputs) > 1:
+            counted.sort(key=lambda pair: pair[0])
+        names = distinct(["loss", *(name for name, _ in found + counted)])
+        return dict(zip(names, [loss, *(float(each.result()) for _, each in found + counted)], strict=True))
+
+
+def print_summary(model):
+    """Print the layers of a model, their latest output shapes, and how many numbers their variables hold."""
+    rows = [("layer", "output shape", "parameters")]
+    for part in model.outer_layers():
+        shape = noted(part, "output_shape")
+        told = str((None, *shape[1:])) if shape else "not built"
+        rows.append((f"{part.name} ({type(part).__name__})", told, f"{part.count():,}"))
+    rows.append(("total", "", f"{model.count():,}"))
+    rows.append(("trained", "", f"{sum(math.prod(v.shape) for v in model.trainable_variables):,}"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for a, b, c in rows:
+        print(f"{a:{widths[0]}}   {b:{widths[1]}}   {c:>{widths[2]}}")

@@ -1,0 +1,57 @@
+"""What a fresh clone shows in JupyterLab as it is installed, before anything runs: without trust, so without styles."""
+
+import json
+
+import pytest
+from code_edges import cut_names, drawn, uneven_edges
+
+from course import build
+from course.builder.names import names_in
+from course.setup import browser
+
+NAMES = *names_in(build.ROOT), "trail/5_high_level"
+CODE = ".jp-RenderedHTML pre"
+WIDTHS = 1280, 880
+# JupyterLab leaves out what is not in sight.
+PAINTED = ".jp-Notebook * { content-visibility: visible !important; }"
+OPEN = "document.querySelectorAll('.jp-RenderedHTML details').forEach(part => part.open = true)"
+
+
+@pytest.fixture(scope="module")
+def chromium(launched):
+    with launched() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def address(chromium, tmp_path_factory):
+    """From a notebook's name to its address in a JupyterLab that knows nothing of the course.
+
+    Of each notebook it has the cells with HTML in their stored outputs: a whole one takes long to show.
+    """
+    root = tmp_path_factory.mktemp("clone")
+    for name in NAMES:
+        notebook = json.loads((build.ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+        notebook["cells"] = [cell for cell in notebook["cells"] if '"text/html"' in json.dumps(cell.get("outputs", ""))]
+        copy = root / f"{name}.ipynb"
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text(json.dumps(notebook), encoding="utf-8")
+    with browser.plain_jupyterlab(root, tmp_path_factory.mktemp("lab")) as address:
+        yield address
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_code_keeps_its_indentation_and_its_names(chromium, address, name):
+    tab = chromium.new_page(viewport={"width": WIDTHS[0], "height": 800})
+    tab.goto(address(name))
+    tab.locator("[title*='Notebook not trusted']").wait_for(timeout=120_000)
+    tab.wait_for_function(browser.ALL_CELLS, timeout=120_000)
+    tab.add_style_tag(content=PAINTED)
+    tab.evaluate(OPEN)
+    for width in WIDTHS:
+        tab.set_viewport_size({"width": width, "height": 800})
+        blocks = drawn(tab, CODE)
+        assert sum(map(len, blocks)) > 40, "the levels side by side, with the functions that they call"
+        assert cut_names(blocks) == [] and uneven_edges(blocks) == []
+    assert tab.locator("style", has_text=".side-by-side").count() == 0, "they are seen without their styles"
+    tab.close()

@@ -1,0 +1,181 @@
+"""What a reader of another library writes first, on the core alone: the error names it, and says what to write."""
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from course.build import ROOT
+from levels import low_level
+from levels.high_level import Model, Sequential
+from levels.low_level import GradientTape, Variable, constant, function, reduce_mean
+from levels.mid_level import SGD, Dense, Layer
+from levels.support import cures
+
+X, Y = np.ones((8, 3), "f4"), np.ones((8, 1), "f4")
+CURES = cures.cures(cures.INSTEAD)
+
+
+def fitted(model, loss="mse", optimizer="sgd"):
+    model.compile(optimizer, loss)
+    return model.fit(X, Y, verbose=0)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", CURES)
+def test_a_method_that_tensors_do_not_have_names_what_works(name):
+    x, w = constant(np.array([[0.5, 0.25], [0.125, 2.0]])), Variable(np.ones((2, 2)))
+    for tensor in (x, w) if name != "grad" else (x,):  # a variable has one
+        with pytest.raises(AttributeError, match=f"{type(tensor).__name__} has no '{name}'; write ") as told:
+            getattr(tensor, name)
+        assert str(told.value).endswith(CURES[name]) and not hasattr(tensor, name) and name not in dir(tensor)
+    if "gradient" not in CURES[name]:
+        space = vars(low_level) | {"x": x, "w": w, "low": 0.0, "high": 1.0, "math": math}
+        found, right = eval(CURES[name], space), getattr(np, {"average": "mean", "clamp": "clip"}.get(name, name), None)
+        if name in ("sum", "mean", "exp", "log", "sqrt", "square"):
+            np.testing.assert_allclose(found.numpy(), right(x.numpy()), rtol=1e-15)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "max", "min", "std", "dot", "clip", "where", "reshape", "median", "argmax"]
+)
+def test_numpys_function_of_a_traced_tensor_is_named(name):
+    given = {"dot": [X.T], "clip": [0, 1], "where": [1.0, 2.0], "reshape": [(-1,)]}.get(name, [])
+    told = rf"np\.{name} (needs numbers, and got Symbol.*|takes arrays and got a Symbol:) ?.*write "
+    with pytest.raises(TypeError, match=told):
+        function(lambda x: getattr(np, name)(x, *given))(constant(X))
+    with pytest.raises(TypeError, match=told):
+        fitted(Sequential([Dense(1)]), lambda y, p: getattr(np, name)((y - p) * (y - p), *given))
+
+
+def test_numpy_in_a_loss_says_what_to_write():
+    for loss, told in (
+        (lambda y, p: np.mean((y - p) * (y - p)), r"np.mean needs numbers.*; write reduce_mean\(x\)$"),
+        (lambda y, p: reduce_mean(np.square(y - p)), r"np.square takes arrays and got a Symbol: write x \* x$"),
+        (lambda y, p: np.sum(y - p), r"np.sum .* write reduce_sum\(x\)$"),
+        (lambda y, p: np.array(y - p).mean(), "its numbers are not known.*np.mean becomes reduce_mean"),
+        (lambda y, p: (y - p).mean(), r"Symbol has no 'mean'; write reduce_mean\(x\)$"),
+    ):
+        with pytest.raises((TypeError, AttributeError), match=told):
+            fitted(Sequential([Dense(1)]), loss)
+
+
+def test_numpys_functions_of_numbers_stay():
+    x = constant(np.array([[1.0, 2.0], [3.0, 5.0]]))
+    assert np.mean(x) == 2.75 and np.size(x) == 4 and np.shape(x) == (2, 2) and np.allclose(x, x)
+    assert np.concatenate([x, x]).shape == (4, 2) and np.array(x).tolist() == [[1.0, 2.0], [3.0, 5.0]]
+    for call, told in (
+        (lambda: np.sum(x), r"np.sum takes arrays and got a Tensor: write reduce_sum\(x\), or take the numbers"),
+        (lambda: np.max(x), r"np.max takes arrays and got a Tensor: write reduce_max\(x\) of levels_more.low_level"),
+        (lambda: np.exp(x), r"np.exp takes arrays and got a Tensor: write exp\(x\), or take the numbers, x.numpy\(\)"),
+        (lambda: np.tan(x), r"np.tan takes arrays and got a Tensor: write it with the tensor's operators"),
+    ):
+        with pytest.raises(TypeError, match=told):
+            call()
+
+
+@pytest.mark.quick
+def test_a_loss_that_left_the_tape_is_named():
+    w = Variable(np.ones((3, 1), "f4"))
+    for loss in (lambda e: np.mean(e * e), lambda e: float(reduce_mean(e * e)), lambda e: (e * e).numpy()):
+        with GradientTape() as tape:
+            y = loss(constant(X) @ w)
+        with pytest.raises(
+            TypeError, match="gradient: the target is .* a tape records tensors, and NumPy's functions leave"
+        ):
+            tape.gradient(y, w)
+    with GradientTape() as tape:
+        y = reduce_mean(constant(X) @ w)
+    with pytest.raises(TypeError, match="gradient: source 1 is array"):
+        tape.gradient(y, [w, X])
+
+
+class NoSuper(Layer):
+    def __init__(self):
+        self.dense = Dense(1)
+
+    def call(self, x):
+        return self.dense(x)
+
+
+class NoSuperModel(Model):
+    def __init__(self):
+        self.dense = Dense(1)
+
+    def call(self, x):
+        return self.dense(x)
+
+
+class NoSuperSGD(SGD):
+    def __init__(self):
+        pass
+
+
+@pytest.mark.quick
+def test_a_part_whose_init_was_not_called_says_so():
+    told = r"{} is not ready: write super\(\).__init__\(\) as the first line of its __init__"
+    for run, name in (
+        (lambda: NoSuper()(X), "NoSuper"),
+        (lambda: fitted(Sequential([NoSuper()])), "NoSuper"),
+        (lambda: NoSuperModel()(X), "NoSuperModel"),
+        (lambda: NoSuperModel().predict(X), "NoSuperModel"),
+        (lambda: fitted(NoSuperModel()), "NoSuperModel"),
+        (lambda: fitted(Sequential([Dense(1)]), optimizer=NoSuperSGD()), "NoSuperSGD"),
+    ):
+        with pytest.raises(AttributeError, match=told.format(name)):
+            run()
+
+
+@pytest.mark.parametrize("base", [Layer, Model])
+def test_pytorchs_name_for_call_is_recognised(base):
+    named = type("Net", (base,), {"forward": lambda self, x: x})
+    for kind, told in (
+        (named, "Net has no call; rename its `forward`"),
+        (type("Net", (base,), {}), "Net has no call; write"),
+    ):
+        with pytest.raises(NotImplementedError, match=rf"{told}.*: `def call\(self, x\):`"):
+            kind()(X)
+    with pytest.raises(NotImplementedError, match="Net has no call; rename its `forward`"):
+        fitted(named() if base is Model else Sequential([named()]))
+
+
+def test_a_train_step_that_returns_a_dict_is_named():
+    class Net(NoSuperModel):
+        def __init__(self):
+            Model.__init__(self)
+            self.dense = Dense(1)
+
+        def train_step(self, x, y):
+            return {"loss": super().train_step(x, y)}
+
+    with pytest.raises(TypeError, match="Net.train_step: returns a dict; expected tensors"):
+        fitted(Net())
+
+
+@pytest.mark.quick
+def test_powers_that_the_core_has_not_say_which_it_has():
+    code = """
+import numpy as np
+from levels.low_level import constant
+x = constant(np.array([2.0, 3.0]))
+print((x ** 2).numpy().tolist())
+for power in (lambda: x ** 2.0, lambda: x ** 3, lambda: 2.0 ** x):
+    try:
+        power()
+    except TypeError as error:
+        print(error)
+import levels_more.low_level
+print((x ** 2.0).numpy().tolist(), (2.0 ** x).numpy().tolist())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}
+    )
+    first, second, third, other, last = done.stdout.splitlines()
+    assert first == "[4.0, 9.0]" and last == "[4.0, 9.0] [4.0, 8.0]"
+    cure = "levels_more.low_level brings it: write `import levels_more.low_level`"
+    assert second == third == f"Tensor: no ** here; the whole number 2 is a power here, x ** 2, and {cure}"
+    assert other == f"Tensor: no power of a number here, as in 2.0 ** x; exp(x * math.log(2.0)) is, and {cure}"

@@ -1,0 +1,272 @@
+"""Lanes on level 1's assembler: one source runs on a number at a time, or on as many as a register holds."""
+
+import itertools
+import math
+import operator
+import re
+
+import numpy as np
+import pytest
+
+from course import tasks
+from levels import hardware
+from levels.support.machine import machine_code
+from levels_more.hardware import Assembler, Buffer, Lanes, pool, select
+
+CPU = pool()["cpu:0"]
+DTYPES = ["f4", "f8"]
+COMPARISONS = [operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt]
+NET = (2, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)  # the shapes of its weights
+LANES = [("f4", None), ("f4", 1), ("f4", 4), ("f8", None), ("f8", 4), ("f8", 8)]
+TASKS = {"linear": hardware.line_row, "rings": hardware.net_row}
+BATCHES = [1, 3, 7, 10, 17]
+
+
+def trained(a, name, dtype, batches):
+    """The losses and weights of a task, from level 1's own program written by this assembler."""
+    task = getattr(tasks, name)()
+    x, y, *weights = (np.asarray(array, dtype) for array in (task.x, task.y, *task.weights))
+    hardware.write_steps(a, TASKS[name], [w.shape for w in weights])
+    held = {f"w{k}": CPU.put(w) for k, w in enumerate(weights)}
+    losses = CPU.alloc((len(batches),), dtype)
+    given = {"x": CPU.put(x), "y": CPU.put(y), "batches": CPU.put(np.asarray(batches, np.int64)), "losses": losses}
+    a.assemble()(**given, **held, rate=task.learning_rate)
+    return [losses.numpy(), *(buffer.numpy() for buffer in held.values())]
+
+
+def within(found, exact):
+    """The largest difference of two arrays of losses, in parts of max(1, loss)."""
+    return np.max(np.abs(found - exact) / np.maximum(1.0, exact))
+
+
+@pytest.fixture(scope="module")
+def exact():
+    """{task: the losses of 2,000 steps of level 1 in float64}"""
+    return {
+        name: trained(Assembler("train", "f8"), name, "f8", getattr(tasks, name)().batches[:2000])[0] for name in TASKS
+    }
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16, None])
+@pytest.mark.parametrize("name", TASKS)
+def test_both_tasks_train_in_lanes(name, lanes, exact):
+    losses = trained(Lanes("train", "f4", lanes), name, "f4", getattr(tasks, name)().batches[:2000])[0]
+    assert losses.dtype == np.float32 and within(losses, exact[name]) < 1e-4
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize(
+    "dtype, lanes, most", [("f4", 8, 1e-4), ("f4", None, 1e-4), ("f8", 2, 1e-12), ("f8", 4, 1e-12)]
+)
+def test_a_batch_need_not_fill_the_lanes(name, batch, dtype, lanes, most):
+    rows = np.random.default_rng(batch).integers(0, len(getattr(tasks, name)().x), (50, batch))
+    losses = trained(Lanes("train", dtype, lanes), name, dtype, rows)[0]
+    assert within(losses, trained(Assembler("train", "f8"), name, "f8", rows)[0]) < most
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_one_lane_in_float64_gives_the_bits_of_level_1(name):
+    for lanes in (None, 1):
+        rows = getattr(tasks, name)().batches[:300]
+        found = trained(Lanes("train", "f8", lanes), name, "f8", rows)
+        expected = trained(Assembler("train", "f8"), name, "f8", rows)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_lane_in_float64_is_written_as_level_1_writes(dtype):
+    one, core = Lanes("p", dtype, 1), Assembler("p", dtype)
+    for a in (one, core):
+        hardware.write_steps(a, hardware.net_row, NET)
+    assert [line.replace("contract ", "") for line in one.lines] == core.lines and one.entry == core.entry
+    assert (one.lines == core.lines) == (dtype == "f8")
+
+
+def test_the_machine_code_is_that_of_the_text_with_an_aligned_stack():
+    a = Lanes("p", "f4", 8)
+    hardware.write_steps(a, hardware.net_row, NET)
+    program = a.assemble()
+    assert "define void @program(ptr %words) nounwind alignstack(64) {" in program.text
+    assert machine_code(program.text)[0] is program.engine
+
+
+def place(code):
+    """Run `code(a, x, out, rows)` in a loop with eight lanes."""
+    a = Lanes("p", "f4", 8)
+    x, out, rows = a.array("x", "n", 3), a.array("out", 2), a.array("rows", "m", rows_of="n")
+    with a.loop("n", a.lanes) as i:
+        code(a, x, out, rows, i)
+    return a.assemble()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        lambda a, x, out, rows, i: a.load(x, i, 3),
+        lambda a, x, out, rows, i: a.load(x, i, i),
+        lambda a, x, out, rows, i: a.load(x, i, -1),
+        lambda a, x, out, rows, i: a.load(x, i),
+        lambda a, x, out, rows, i: a.load(x, i + 1, 0),
+        lambda a, x, out, rows, i: a.load(out, 2),
+        lambda a, x, out, rows, i: a.load(out, i),
+        lambda a, x, out, rows, i: a.load(x, a.load(rows, i), 0),
+        lambda a, x, out, rows, i: a.store(1.0, rows, i),
+        lambda a, x, out, rows, i: a.store(1.0, out, i),
+        lambda a, x, out, rows, i: a.store(a.load(x, i, 0), out, 0),  # one place, and a number of each lane
+        lambda a, x, out, rows, i: a.load(Lanes("q", "f4", 8).array("x", "n"), i),
+        lambda a, x, out, rows, i: a.loop("n", 8).__enter__(),
+        lambda a, x, out, rows, i: a.store(i, x, i, 0),
+        lambda a, x, out, rows, i: i < 1,
+    ],
+)
+def test_what_could_leave_an_array_is_refused_with_lanes(code):
+    with pytest.raises((IndexError, TypeError, ValueError), match="^p: "):
+        place(code)(x=CPU.put(np.ones((5, 3), "f4")), out=CPU.put(np.ones(2, "f4")), rows=CPU.put(np.arange(4)))
+
+
+@pytest.mark.parametrize("lanes", [0, 3, 128, -1, 2.0, "4"])
+def test_a_wrong_number_of_lanes_is_refused(lanes):
+    with pytest.raises(ValueError, match="^p: lanes is .*; expected a power of 2 up to 64"):
+        Lanes("p", "f4", lanes)
+
+
+def test_only_loops_over_these_sizes_take_lanes():
+    a = Lanes("p", "f4", 4, over=("n", 8))
+    with a.loop("n"):
+        assert a.mask
+        with a.loop(8):  # inside of lanes, one after the other
+            pass
+    with a.loop("m"):
+        assert not a.mask
+        with a.loop(8):
+            assert a.mask
+    with a.loop("n", 1):
+        assert not a.mask
+
+
+def test_what_lanes_made_ends_with_their_loop():
+    a = Lanes("p", "f4", 4)
+    x = a.array("x", "n")
+    with a.loop("n", a.lanes) as i:
+        v, s = a.load(x, i), a.sum()
+    for use in (lambda: a.load(x, i), lambda: a.count(i), lambda: v + 1.0, s.total, lambda: s.__iadd__(1.0)):
+        with pytest.raises(ValueError, match="^p: "):
+            use()
+    rows = a.sum()
+    with pytest.raises(ValueError, match="outside of lanes a sum has only a total"):
+        rows.value()
+
+
+def buffer_on(device, data):
+    """A buffer that stands in memory of ours, so that we see what is written beside it."""
+    return Buffer(device.spec(data.shape, data.dtype), data)
+
+
+def call(a, **given):
+    """Run a program on copies of NumPy arrays, and return what is then in its array `out`."""
+    buffers = {name: CPU.put(value) if isinstance(value, np.ndarray) else value for name, value in given.items()}
+    a.assemble()(**buffers)
+    return buffers["out"].numpy()
+
+
+def elementwise(dtype, lanes):
+    """out[i] = (x[i] + 1)·y[i] / 2 - x[i]"""
+    a = Lanes("p", dtype, lanes)
+    x, y, out = (a.array(name, "n") for name in ("x", "y", "out"))
+    with a.loop("n", a.lanes) as i:
+        v = a.load(x, i)
+        a.store((v + 1) * a.load(y, i) / 2 - v, out, i)
+    return a.assemble()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_lane_is_written_as_if_there_were_no_lanes(dtype):
+    one, four = (Lanes("net", dtype, lanes) for lanes in (1, 4))
+    for a in (one, four):
+        hardware.write_steps(a, hardware.net_row, NET)
+    one, four = one.assemble().text, four.assemble().text
+    of_lanes = re.compile(r"<\d+ x |splat|masked|insertelement|extractelement|shufflevector|vector")
+    assert of_lanes.search(four) and not of_lanes.search(one)
+    with pytest.raises(ValueError, match="4 at once; expected 1$"), Lanes("p", dtype, 1).loop("n", 4):
+        pass
+    a = Lanes("p", dtype, 4)
+    with pytest.raises(ValueError, match="4 at once; expected 1$"), a.loop("n", 4), a.loop("n", 4):
+        pass
+
+
+@pytest.mark.parametrize("dtype, lanes", LANES)
+@pytest.mark.parametrize("n", [0, 5, 16, 33])
+def test_arithmetic_and_masked_lanes(dtype, lanes, n):
+    x, y = np.arange(n, dtype=dtype), np.linspace(1, 2, n).astype(dtype)
+    guarded = np.full(n + 32, -7, dtype)  # nothing past the end may be written
+    elementwise(dtype, lanes)(x=CPU.put(x), y=CPU.put(y), out=buffer_on(CPU, guarded[:n]))
+    np.testing.assert_allclose(guarded[:n], (x + 1) * y / 2 - x, rtol=0 if dtype == "f8" else 1e-6)
+    assert (guarded[n:] == -7).all()
+
+
+@pytest.mark.parametrize("dtype, lanes", LANES)
+@pytest.mark.parametrize("n", [0, 7, 16, 100])
+def test_sums_and_gathers(dtype, lanes, n):
+    a = Lanes("p", dtype, lanes)
+    x, rows = a.array("x", "rows", 3), a.array("picked", "n", rows_of="rows")
+    out, scale = a.array("out", 2), a.number("scale")
+    total, count = a.sum(), a.count("n")
+    with a.loop("n", a.lanes) as i:
+        total += a.load(x, a.load(rows, i), 1) * scale
+    a.store(total.total(), out, 0)
+    a.store(count, out, 1)
+    data, picked = np.arange(30.0).reshape(10, 3).astype(dtype), np.arange(n) * 7 % 10
+    found = call(a, x=data, picked=picked, out=np.zeros(2, dtype), scale=0.5)
+    assert found.tolist() == [data[picked, 1].sum() * 0.5, n]
+
+
+@pytest.mark.parametrize("dtype, lanes", LANES)
+@pytest.mark.parametrize("n", [0, 5, 16, 35])
+def test_a_number_counts_once_outside_of_lanes_and_once_a_row_inside(dtype, lanes, n):
+    a = Lanes("p", dtype, lanes)
+    x, out, once, rows, both = a.array("x", "n"), a.array("out", 5), a.sum(), a.sum(), a.sum()
+    once += 3
+    both += 100
+    with a.loop("n", a.lanes) as i:
+        rows += 3
+        both += a.load(x, i)
+        inner = a.sum()
+        inner += 1
+    with a.loop("n"):
+        once += 1
+    both += both.total()
+    for k, number in enumerate([once.total(), rows.total(), both.total(), a.count("n"), a.sum().total()]):
+        a.store(number, out, k)
+    found = call(a, x=np.full(n, 2, dtype), out=np.ones(5, dtype))
+    assert found.tolist() == [3 + n, 3 * n, 200 + 4 * n, n, 0]
+
+
+@pytest.mark.parametrize("dtype, lanes", LANES)
+def test_comparisons_and_select_with_nan(dtype, lanes):
+    """As in NumPy: a comparison with a NaN is false, except for !=, and select hands a NaN on."""
+    numbers = [-1.0, -0.0, 0.0, 1.0, math.inf, -math.inf, math.nan]
+    x, y = np.array(list(itertools.product(numbers, numbers)), dtype).T
+    a = Lanes("p", dtype, lanes)
+    p, q, out = a.array("p", "n"), a.array("q", "n"), a.array("out", "n", 6)
+    with a.loop("n", a.lanes) as i:
+        for k, how in enumerate(COMPARISONS):
+            a.store(select(how(a.load(p, i), a.load(q, i)), a.load(p, i), 7.0), out, i, k)
+    found = call(a, p=x, q=y, out=np.zeros((len(x), 6), dtype))
+    expected = np.stack([np.where(how(x, y), x, x.dtype.type(7)) for how in COMPARISONS], 1)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_two_loops_and_a_store_in_the_middle():
+    """Row sums: the outer counter indexes, the inner loop has lanes."""
+    a = Lanes("p", "f4")
+    x, out = a.array("x", "m", "n"), a.array("out", "m")
+    with a.loop("m") as i:
+        total = a.sum()
+        with a.loop("n", a.lanes) as j:
+            total += a.load(x, i, j)
+        a.store(total.total(), out, i)
+    x, out = np.arange(60, dtype="f4").reshape(3, 20), CPU.alloc((3,), "f4")
+    a.assemble()(x=CPU.put(x), out=out)
+    assert out.numpy().tolist() == x.sum(axis=1).tolist()

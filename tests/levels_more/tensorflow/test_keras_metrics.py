@@ -1,0 +1,188 @@
+"""Precision, Recall and AUC of Keras, its GlorotUniform and set_random_seed. The numbers are those of Keras 3.15.1."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+import levels_more.tensorflow as tf
+from levels_more.tensorflow import keras
+from levels_more.tensorflow.keras import metrics
+
+RNG = np.random.default_rng(0)
+P = RNG.random((40, 1)).round(1).astype("f4")  # many ties, also at 0.5
+Y = (RNG.random((40, 1)) < 0.4).astype("f4")
+W = RNG.random(40).astype("f4")
+SOME = [0, 1, 1, 0]
+
+NUMBERS = {  # (y_true, y_pred, sample_weight): precision, recall, AUC
+    "ties": ((Y, P, None), 0.380952388, 0.470588237, 0.367007673),
+    "weights": ((Y, P, W), 0.365041941, 0.417252123, 0.322980076),
+    "weights in a column": ((Y, P, W[:, None]), 0.365041941, 0.417252123, 0.322980076),
+    "weights of 0": ((Y, P, W * 0), 0.0, 0.0, 0.0),
+    "whole labels": ((Y.astype(int), P, None), 0.380952388, 0.470588237, 0.367007673),
+    "true and false": ((Y.astype(bool), P, None), 0.380952388, 0.470588237, 0.367007673),
+    "rows": ((Y[:, 0], P[:, 0], None), 0.380952388, 0.470588237, 0.367007673),
+    "rows and a column": ((Y[:, 0], P, None), 0.380952388, 0.470588237, 0.367007673),
+    "float64": ((Y.astype("f8"), P.astype("f8"), None), 0.380952388, 0.470588237, 0.367007673),
+    "at the threshold": ((SOME, [0.5, 0.5, 0.6, 0.4], None), 1.0, 0.5, 0.875),
+    "all alike": ((SOME, [0.5] * 4, None), 0.0, 0.0, 0.5),
+    "only ones": (([1, 1, 1], [0.2, 0.7, 0.9], None), 1.0, 0.666666687, 0.0),
+    "only zeros": (([0, 0, 0], [0.2, 0.7, 0.9], None), 0.0, 0.0, 0.0),
+    "right": (([0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0], None), 1.0, 1.0, 1.0),
+    "wrong": (([0, 0, 1, 1], [1.0, 1.0, 0.0, 0.0], None), 0.0, 0.0, 0.0),
+    "classes": (([0, 1, 1], [0, 1, 0], None), 1.0, 0.5, 0.75),
+    "soft labels": (([0.3, 1.0], [0.7, 0.7], None), 1.0, 1.0, 0.0),
+    "nothing": ((np.zeros((0, 1), "f4"), np.zeros((0, 1), "f4"), None), 0.0, 0.0, 0.0),
+}
+KINDS = [metrics.Precision, metrics.Recall, metrics.AUC]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("k", range(3), ids=["Precision", "Recall", "AUC"])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_they_give_keras_numbers(name, k):
+    (y_true, y_pred, weights), *right = NUMBERS[name]
+    found = KINDS[k]()(y_true, y_pred, sample_weight=weights)
+    assert found.dtype == tf.float32 and float(found) == pytest.approx(right[k], abs=3e-7)
+
+
+TWICE = [
+    (metrics.Precision, 0.337038636, 0.5),
+    (metrics.Recall, 0.39090085, 0.5),
+    (metrics.AUC, 0.297603339, 0.416666657),
+]
+
+
+@pytest.mark.parametrize("kind, twice, first", TWICE)
+def test_they_add_up_over_batches_and_forget(kind, twice, first):
+    metric = kind()
+    assert float(metric.result()) == 0.0
+    metric.update_state(Y[:20], P[:20])
+    metric.update_state(Y[20:], P[20:], sample_weight=W[20:])
+    assert float(metric.result()) == pytest.approx(twice, abs=3e-7)
+    metric.reset_state()
+    assert float(metric.result()) == 0.0
+    metric.update_state(Y[:7], P[:7])
+    assert float(metric.result()) == pytest.approx(first, abs=3e-7)
+
+
+OPTIONS = [
+    (metrics.Precision, {"thresholds": 0.3}, 0.344827592),
+    (metrics.Precision, {"thresholds": 0.0}, 0.400000006),
+    (metrics.Precision, {"thresholds": 1.0}, 0.0),
+    (metrics.Precision, {"thresholds": None, "name": "p", "dtype": "float32"}, 0.380952388),
+    (metrics.Recall, {"thresholds": 0.3}, 0.588235319),
+    (metrics.Recall, {"thresholds": 0.0}, 0.823529422),
+    (metrics.AUC, {"num_thresholds": 5}, 0.37468034),
+    (metrics.AUC, {"num_thresholds": 2}, 0.5),
+]
+
+
+@pytest.mark.parametrize("kind, options, right", OPTIONS)
+def test_their_options_are_keras(kind, options, right):
+    metric = kind(**options)
+    assert float(metric(Y, P)) == pytest.approx(right, abs=3e-7)
+    assert metric.name == options.get("name", kind.__name__.lower())
+
+
+REFUSED = [
+    (
+        lambda: metrics.Precision(thresholds=[0.3, 0.6]),
+        r"Precision: thresholds is \[0.3, 0.6\]; expected a number from",
+    ),
+    (lambda: metrics.Recall(thresholds=1.5), "Recall: thresholds is 1.5; expected a number from 0 to 1"),
+    (lambda: metrics.Recall(-0.1), "Recall: thresholds is -0.1; expected"),
+    (lambda: metrics.Recall(True), "Recall: thresholds is True; expected"),
+    (
+        lambda: metrics.Precision(top_k=2),
+        "Precision: there is no argument 'top_k' here; there are thresholds, name, dtype",
+    ),
+    (lambda: metrics.Recall(class_id=1), "Recall: there is no argument 'class_id' here"),
+    (lambda: metrics.AUC(curve="PR"), "AUC: there is no argument 'curve' here; there are num_thresholds, name, dtype"),
+    (lambda: metrics.AUC(num_thresholds=1), "AUC: num_thresholds is 1; expected a whole number from 2 on"),
+    (lambda: metrics.AUC()(Y, P + 0.5).numpy(), "AUC: y_pred has numbers that are no probabilities"),
+    (lambda: metrics.AUC()([0, 1], [math.nan, 0.5]).numpy(), "AUC: y_pred has numbers that are no probabilities"),
+    (lambda: metrics.Precision()([2, 1], [0.7, 0.7]), "Precision: y_true holds 2; expected probabilities"),
+    (lambda: metrics.Recall()(Y, P[:7]), "Recall: y_true is .* and y_pred is"),
+]
+
+
+@pytest.mark.parametrize("wrong, told", REFUSED)
+def test_what_they_do_not_take_is_refused_in_words(wrong, told):
+    with pytest.raises((TypeError, ValueError), match=told):
+        wrong()
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [[*KINDS], [kind() for kind in KINDS], ["Precision", "recall", "AUC"]],
+    ids=["classes", "objects", "names"],
+)
+def test_a_model_counts_them(spelled):
+    model = keras.Sequential([keras.layers.Dense(1, "sigmoid", kernel_initializer="ones")])
+    model.compile("sgd", "binary_crossentropy", metrics=spelled)
+    x, y = np.linspace(-2, 2, 12, dtype="f4")[:, None], (np.arange(12) % 2).astype("f4")[:, None]
+    logs = model.evaluate(x, y, verbose=0)
+    right = [0.780175686, 0.5, 0.5, 0.583333313]
+    assert [*(logs.values() if isinstance(logs, dict) else logs)] == pytest.approx(right, abs=1e-6)
+
+
+# Starting weights, and seeds
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "shape, limit", [((3, 5), math.sqrt(6 / 8)), ((50,), math.sqrt(3 / 50)), ((30, 50), math.sqrt(6 / 80))]
+)
+def test_glorot_uniform_is_keras(shape, limit):
+    """The limits are those of Keras; its generator is another one."""
+    made = keras.initializers.GlorotUniform(seed=1)
+    numbers = made(shape).numpy()
+    assert numbers.shape == shape and numbers.dtype == np.float32 and made(shape=shape, dtype="float64").dtype == "f8"
+    assert 0.8 * limit < np.abs(numbers).max() <= limit
+    assert (made(shape).numpy() == numbers).all() and (
+        keras.initializers.GlorotUniform(1)(shape).numpy() == numbers
+    ).all()
+    other = keras.initializers.GlorotUniform()
+    assert (other(shape).numpy() == other(shape).numpy()).all() and (other(shape).numpy() != numbers).any()
+
+
+def test_glorot_uniform_starts_a_layer_and_is_saved(tmp_path):
+    start = keras.initializers.GlorotUniform(seed=3)
+    model = keras.Sequential(
+        [keras.layers.Dense(3, kernel_initializer=start), keras.layers.Dense(1, kernel_initializer=start)]
+    )
+    model.build((None, 4))
+    assert (model.get_weights()[0] == start((4, 3)).numpy()).all()
+    model.save(tmp_path / "model")
+    again = keras.models.load_model(tmp_path / "model")
+    x = np.ones((2, 4), "f4")
+    assert (again.predict(x) == model.predict(x)).all()
+    for wrong in (-1, 1.5, "a"):
+        with pytest.raises(ValueError, match=f"GlorotUniform: seed is {wrong!r}; expected a whole number from 0 on"):
+            keras.initializers.GlorotUniform(wrong)
+
+
+@pytest.mark.quick
+def test_one_seed_repeats_all_random_numbers():
+    def drawn():
+        layer = keras.layers.Dense(3)
+        start = keras.initializers.GlorotUniform()
+        numbers = [
+            random.random(),
+            np.random.rand(),
+            float(tf.random.uniform(())),
+            *layer(np.ones((1, 2), "f4")).numpy()[0],
+        ]
+        return [*map(float, numbers), float(start((1, 1)).numpy()[0, 0])]
+
+    keras.utils.set_random_seed(7)
+    first = drawn()
+    assert drawn() != first
+    keras.utils.set_random_seed(7)
+    assert drawn() == first
+    for wrong in (-1, 1.5, None, "a", 2**32, True):
+        with pytest.raises(ValueError, match="set_random_seed: seed is .*; expected a whole number"):
+            keras.utils.set_random_seed(wrong)

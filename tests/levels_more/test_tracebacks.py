@@ -1,0 +1,91 @@
+"""A mistake in a reader's layer shows the reader's lines, not the framework's."""
+
+import traceback
+
+import numpy as np
+import pytest
+
+import levels.high_level
+import levels.mid_level
+from levels.support import tracebacks
+from levels_more import high_level, mid_level
+from levels_more.tensorflow import keras
+
+X = np.ones((8, 2), np.float32)
+Y = np.ones((8, 1), np.float32)
+
+
+def broken(package):
+    class Broken(package.Layer):
+        def call(self, x):
+            return helped(x)
+
+    return Broken()
+
+
+def helped(x):
+    return x.nothing_here
+
+
+def keras_model():
+    model = keras.Sequential([keras.layers.Dense(3), broken(keras.layers), keras.layers.Dense(1)])
+    model.compile(optimizer="sgd", loss="mse")
+    return model
+
+
+def plain_model():
+    model = high_level.Sequential([mid_level.Dense(3), broken(mid_level)])
+    model.compile(optimizer="sgd", loss="mse")
+    return model
+
+
+def frames(call, *given):
+    """The names of the functions that the traceback of an AttributeError shows."""
+    with pytest.raises(AttributeError, match="nothing_here") as caught:
+        call(*given)
+    return [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+
+
+def core_model():
+    model = levels.high_level.Sequential([levels.mid_level.Dense(3), broken(levels.mid_level)])
+    model.compile("sgd", "mse")
+    return model
+
+
+def test_the_core_alone_shows_as_few():
+    for call, given in (("fit", (X, Y)), ("predict", (X,))):
+        found = frames(getattr(core_model(), call), *given)
+        assert len(found) <= 8 and found[-2:] == ["call", "helped"], (call, found)
+
+
+@pytest.mark.parametrize("make", (keras_model, plain_model))
+def test_at_most_eight_frames_and_the_reader_s_among_them(make):
+    for call, given in (("fit", (X, Y)), ("evaluate", (X, Y)), ("predict", (X,)), ("__call__", (X,))):
+        found = frames(getattr(make(), call), *given)
+        assert len(found) <= 8 and found[-2:] == ["call", "helped"], (call, found)
+
+
+def test_an_error_of_the_framework_shows_the_line_that_raised_it():
+    with pytest.raises(ValueError) as caught:
+        plain_model().fit(X, Y[:3])
+    last = traceback.extract_tb(caught.value.__traceback__)[-1]
+    assert "/levels" in last.filename
+
+
+def test_the_cause_is_short_too_and_all_frames_can_be_had(monkeypatch):
+    class Caught(mid_level.Layer):
+        def call(self, x):
+            try:
+                return broken(mid_level)(x)
+            except AttributeError as error:
+                raise RuntimeError("mine") from error
+
+    model = high_level.Sequential([Caught()])
+    lengths = []
+    for short in (True, False):
+        monkeypatch.setattr(tracebacks, "SHORT", short)
+        with pytest.raises(RuntimeError, match="mine") as caught:
+            model.predict(X)
+        errors = caught.value, caught.value.__cause__
+        lengths.append([len(traceback.extract_tb(each.__traceback__)) for each in errors])
+    assert max(lengths[0]) <= 8 < max(lengths[1])

@@ -1,0 +1,159 @@
+"""KerasModel does what that of torchkeras 4.0.5 does, and refuses in words what is not here.
+
+What is called "as in torchkeras" was run on torchkeras 4.0.5 with PyTorch 2.13.0.
+"""
+
+import numpy as np
+import pytest
+
+from levels_more import torch, torchkeras, torchmetrics
+from levels_more.torch import nn
+from levels_more.torch.utils.data import DataLoader, TensorDataset
+from levels_more.torchkeras import KerasModel, metrics
+
+RNG = np.random.default_rng(3)
+X = torch.tensor(RNG.normal(size=(12, 2)))
+Y = X @ torch.tensor([[2.0], [-3.0]], dtype=torch.float64) + 1.0
+DATA = DataLoader(TensorDataset(X, Y), batch_size=4)
+
+
+@pytest.fixture(autouse=True)
+def a_folder_of_its_own(tmp_path, monkeypatch):
+    """`fit` writes its checkpoint into the working folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+def made(metrics_dict=None, rate=0.01):
+    net = nn.Linear(2, 1).double()
+    with torch.no_grad():
+        net.weight.fill_(0.5)
+        net.bias.fill_(0.0)
+    return KerasModel(net, nn.MSELoss(), metrics_dict, torch.optim.SGD(net.parameters(), lr=rate))
+
+
+@pytest.mark.quick
+def test_predict_is_refused_and_what_the_words_say_works():
+    """It is gone since torchkeras 3.3. Chapter 3-3 of "eat pytorch in 20 days" calls the net instead."""
+    model = made()
+    assert not hasattr(model, "predict") and not hasattr(KerasModel, "predict")
+    with pytest.raises(
+        AttributeError, match=r"a KerasModel has no 'predict' here; use net\(x\), in torch.no_grad\(\)$"
+    ):
+        model.predict(DATA)
+    with torch.no_grad():
+        found = torch.cat([model.net(batch[0]) for batch in DATA])
+    np.testing.assert_allclose(found.numpy(), X.numpy() @ model.net.weight.data.numpy().T + model.net.bias.data.numpy())
+
+
+def test_an_accelerator_is_made_by_fit_and_its_device_is_the_cpu():
+    model = made()
+    with pytest.raises(AttributeError, match="a KerasModel has no 'accelerator' here; use fit first"):
+        model.accelerator.device  # noqa: B018
+    model.fit(DATA, DATA, epochs=1)
+    device = model.accelerator.device
+    assert str(device) == "cpu" and X.to(device).tolist() == X.tolist()
+    assert model.net.to(device) is model.net
+
+
+def test_a_fit_of_today_names_its_options_and_prints_a_line_for_each_epoch(capsys):
+    """The columns stand as in torchkeras: the loss, the metrics and the rate of training, then what is held out."""
+    model = made({"mae": torchmetrics.MeanAbsoluteError()})
+    table = model.fit(
+        DATA, DATA, epochs=3, ckpt_path="best", patience=10, monitor="val_loss", mode="min", plot=True, cpu=True
+    )
+    assert [*table.columns] == ["epoch", "train_loss", "train_mae", "lr", "val_loss", "val_mae"]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["epoch 1 of 3", "epoch 2 of 3", "epoch 3 of 3"]
+    assert f"val_mae {table['val_mae'][2]:.5g}" in lines[2]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'quiet'"):  # as in torchkeras
+        model.fit(DATA, DATA, quiet=True)
+    assert model.evaluate(DATA, quiet=True) == model.evaluate(DATA)
+
+
+def test_a_checkpoint_is_that_of_the_last_fit():
+    model = made()
+    model.fit(DATA, DATA, epochs=1, ckpt_path="first")
+    first = model.net.weight.tolist()
+    model.fit(DATA, DATA, epochs=2, ckpt_path="second")
+    second = model.net.weight.tolist()
+    assert first != second
+    model.load_ckpt("first")
+    assert model.net.weight.tolist() == first
+    model.load_ckpt()
+    assert model.net.weight.tolist() == second
+    with torch.no_grad():
+        model.net.weight.fill_(7.0)
+    model.save_ckpt()
+    assert torch.load("second")["weight"].tolist() == [[7.0, 7.0]] and torch.load("first")["weight"].tolist() == first
+
+
+def test_the_most_is_the_best_where_mode_says_so():
+    """While the loss falls, the last epoch is the best by "min". By "max" it is the first, whose weights are kept."""
+    one, least, most = made(), made(), made()
+    one.fit(DATA, DATA, epochs=1)
+    assert len(least.fit(DATA, DATA, epochs=6, patience=2)) == 6
+    assert len(most.fit(DATA, DATA, epochs=6, patience=2, mode="max")) == 3
+    assert most.net.weight.tolist() == one.net.weight.tolist() != least.net.weight.tolist()
+
+
+def test_metrics_keep_their_state_and_a_function_is_refused():
+    """As in torchkeras, which copies them for each epoch."""
+    mae = torchmetrics.MeanAbsoluteError()
+    mae(torch.ones(2), torch.zeros(2))
+    model = made({"mae": mae})
+    model.fit(DATA, DATA, epochs=1)
+    model.evaluate(DATA)
+    assert mae.compute().item() == 1.0
+    with pytest.raises(TypeError, match="metrics_dict: mae is <.*; expected a module with `compute`"):
+        made({"mae": lambda preds, labels: (preds - labels).abs().mean()})
+
+
+def test_an_accuracy_counts_as_in_torchkeras():
+    """sigmoid(-1e-9) is 0.5 in float32, and 0.5 is a yes. Shares are float32. A label 0.5 is a no."""
+    metric = metrics.Accuracy()
+    logits, true = torch.tensor([[-1e-9], [2.0], [-2.0]]), torch.tensor([[1.0], [0.5], [0.0]])
+    share = metric(logits, true)
+    assert share.dtype == torch.float32 and share.item() == np.float32(2 / 3)
+    assert metric.compute().item() == np.float32(2 / 3)
+    with pytest.raises(TypeError, match=r"Accuracy: the shape of preds is \(3, 1\); expected \(3,\), as targets"):
+        metric(logits, true[:, 0])
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        ({"mode": "best"}, "fit: mode is 'best'; expected 'min' or 'max'"),
+        ({"epochs": 0}, "fit: epochs is 0; expected a whole number, 1 or more"),
+        ({"epochs": 2.5}, "fit: epochs is 2.5; expected a whole number"),
+        ({"train_data": (X, Y)}, r"a batch of the train_data is .*; expected a pair \(features, labels\)"),
+        ({"val_data": DataLoader(TensorDataset(X))}, "a batch of the val_data is .*; expected a pair"),
+        ({"callbacks": []}, "unexpected keyword argument 'callbacks'"),
+    ],
+    ids=["mode", "no epochs", "half an epoch", "arrays", "no labels", "callbacks"],
+)
+def test_what_fit_does_not_take(options, told):
+    """And no older checkpoint is loaded instead."""
+    model = made()
+    start = model.net.weight.tolist()
+    torch.save({"weight": X[:1] * 0.0, "bias": X[0, :1] * 0.0}, "checkpoint")
+    with pytest.raises(TypeError, match=told):
+        model.fit(**{"train_data": DATA, "val_data": DATA, "epochs": 1} | options)
+    assert "val_data" in options or model.net.weight.tolist() == start
+
+
+def test_a_runner_of_your_own_is_refused(monkeypatch):
+    """torchkeras calls `KerasModel.StepRunner`, which programs replace. Here nothing would call it."""
+
+    class Mine(KerasModel):
+        EpochRunner = dict
+
+    net = nn.Linear(2, 1).double()
+    with pytest.raises(NotImplementedError, match="KerasModel.EpochRunner is not called here; write the loop over"):
+        Mine(net, nn.MSELoss()).fit(DATA, DATA)
+    monkeypatch.setattr(KerasModel, "StepRunner", dict, raising=False)
+    with pytest.raises(NotImplementedError, match="KerasModel.StepRunner is not called here"):
+        made().fit(DATA, DATA)
+
+
+def test_its_version_is_that_of_its_names():
+    assert torchkeras.__version__ == "4.0.5+levels"
