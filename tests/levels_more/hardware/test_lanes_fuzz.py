@@ -1,78 +1,26 @@
 """Level 1 with lanes, fuzzed: programs that nobody thought of are refused, or right. They never crash.
 
-`python tests/levels_more/hardware/test_lanes_fuzz.py FIRST LAST` runs those seeds.
+`PYTHONPATH=tests/support python tests/levels_more/hardware/test_lanes_fuzz.py FIRST LAST` runs those seeds.
 """
 
-import collections
-import contextlib
-import ctypes
 import functools
-import inspect
-import itertools
-import math
-import mmap
 import operator
-import subprocess
 import sys
-from fractions import Fraction
-from random import Random
-from typing import NamedTuple
 
 import numpy as np
+import random_programs
+from random_programs import Made
 
-from course.build import ROOT, environment
-from levels_more.hardware import Buffer, Lanes, copy, pool, select
-
-CPU = pool()["cpu:0"]
-DTYPES = ["f4", "f8"]
-COMPARISONS = [operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt]
+from levels_more.hardware import Lanes, copy, pool
 
 
-# A crash would take pytest with it, so the programs run in a process of their own.
+class State(random_programs.State):
+    """What the plain interpreter runs on. In a loop with lanes, `mask` says which of them have a turn."""
 
-ERRORS = (TypeError, ValueError, IndexError, MemoryError, LookupError, OverflowError)  # and no KeyError
-OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv]
-SHAPES = {"x": ("n",), "y": ("n", 4), "z": ("m", "n"), "u": (8,), "v": (4, 3), "w": ("m",)}  # floats
-ROWS = {"r": (("m",), "n"), "s": (("n", 3), "n"), "t": (("n",), 4)}  # shape, and what the row numbers count
-CONSTANTS = [0, 1, 2.0, -0.5, 3, True, np.float32(2), np.int64(-1), np.float64(0.25), Fraction(1, 2)]
+    mask = None
 
-
-def buffer_on(device, data):
-    """A buffer that stands in memory of ours, so that we see what is written beside it."""
-    return Buffer(device.spec(data.shape, data.dtype), data)
-
-
-def refused(attempt):
-    """Whether this is an error of the kinds that a reader may see; any other error goes on."""
-    try:
-        attempt()
-    except ERRORS as error:
-        assert type(error) is not KeyError
-        return True
-    return False
-
-
-class State:
-    """What the plain interpreter runs on: arrays, sizes, numbers, the mask, and what has been computed so far."""
-
-    def __init__(self, a, arrays, sizes, numbers):
-        self.a, self.arrays, self.sizes, self.numbers = a, arrays, sizes, numbers
-        self.values, self.mask, self.exact, self.steps = {}, None, True, 0
-
-    def get(self, made):
-        return self.values[made.key] if isinstance(made, Made) else np.float64(self.a.dtype.type(made))
-
-    def checked(self, value, *divisors):
-        """float32 programs may fuse and reorder: their numbers count while no rounding can happen in any order."""
-        self.steps += 1
-        if self.steps > 20_000:
-            raise TimeoutError
-        if self.a.dtype == np.float32:
-            for v in (value, *divisors):
-                v = np.broadcast_to(v, self.mask.shape)[self.mask] if self.mask is not None else np.asarray(v)
-                self.exact &= bool((np.abs(v) <= 2**12).all() and (v * 16 == np.rint(v * 16)).all())
-            self.exact &= all((np.abs(np.frexp(d)[0]) == 0.5).all() for d in divisors)
-        return value
+    def counted(self, value):
+        return value if self.mask is None else np.broadcast_to(value, self.mask.shape)[self.mask]
 
     def places(self, name, indices):
         """The element of the array for each lane; an index that leaves it is what must never happen."""
@@ -82,379 +30,93 @@ class State:
             assert ((i >= 0) & (i < size))[mask].all(), f"{name} is left"
         return tuple(np.where(mask, i, 0) for i in indices), mask
 
+    def read(self, name, indices):
+        places, _ = self.places(name, indices)
+        return self.arrays[name][places]
 
-class Made(NamedTuple):
-    """An instruction's result: in the assembler, and its place in the interpreter's values. `of`: what an index counts."""
+    def write(self, name, indices, value):
+        places, mask = self.places(name, indices)
+        numbers = np.broadcast_to(value, mask.shape)
+        for lane in np.ndindex(mask.shape):  # where two lanes meet, the last one stays
+            if mask[lane]:
+                self.arrays[name][tuple(int(i[lane]) for i in places)] = numbers[lane]
 
-    kind: str
-    thing: object
-    key: int
-    of: object = None
+    def grow(self, total, term):
+        old, new = self.get(total), self.get(term)
+        if self.mask is None and not np.ndim(new):
+            new = np.r_[new, np.zeros(len(old) - 1)]  # counts once
+        grown = self.checked(old + new)
+        self.values[total.key] = grown if self.mask is None else np.where(self.mask, grown, old)
+
+    def turns(self, extent, lanes):
+        if lanes == 1:
+            yield from super().turns(extent)
+            return
+        n = self.sizes.get(extent, extent)
+        for start in range(0, n, lanes):
+            each = start + np.arange(lanes)
+            self.mask = each < n
+            yield each
+        self.mask = None
 
 
-class Both:
-    """Writes one random program twice: with the assembler, and as Python closures that run on NumPy."""
+class Both(random_programs.Both):
+    """Writes programs with lanes. `laned` says whether they are in a loop with lanes."""
 
-    def __init__(self, random):
-        self.random, self.keys = random, itertools.count()
-        self.a = Lanes("p", random.choice(DTYPES), random.choice([None, 1, 2, 4, 8, 16]))
-        self.alive, self.blocks, self.ended, self.laned = [[]], [[]], [], False
-        self.arrays = {
-            name: self.a.array(name, *SHAPES[name]) for name in sorted({"u", *random.sample(sorted(SHAPES), 3)})
-        }
-        self.arrays |= {
-            name: self.a.array(name, *ROWS[name][0], rows_of=ROWS[name][1]) for name in random.sample(sorted(ROWS), 2)
-        }
-        self.note("value", self.a.number("lr"), lambda state: state.numbers["lr"])
-        other = Lanes("q", self.a.dtype)
-        rows = other.array("rows", 1, rows_of=1)
-        self.foreign = [other.number("lr"), other.sum(), other.load(rows, 0), other.number("k") < 1]
-        self.sizes = sorted({size for array in self.arrays.values() for size in array.shape}, key=str)
+    assembler = Lanes
+    state = State
+    counts_indices = True
+    laned = False
 
-    def note(self, kind, thing, run, of=None):
-        key = next(self.keys)
-        self.blocks[-1].append(lambda state: state.values.__setitem__(key, run(state)))
-        self.alive[-1].append(Made(kind, thing, key, of))
-        return self.alive[-1][-1]
+    def begin(self, dtype):
+        return Lanes("p", dtype, self.random.choice([None, 1, 2, 4, 8, 16]))
 
-    def all(self, kind):
-        return [made for scope in self.alive for made in scope if made.kind == kind]
+    def loop_options(self):
+        lanes = 1 if self.laned or self.random.random() < 0.3 else self.a.lanes
+        self.laned = self.laned or lanes > 1
+        return [lanes]
 
-    def pick(self, kind):
-        """Something of that kind that is alive, more often what is new."""
-        found = self.all(kind)
-        return found[-1 - int(self.random.random() ** 2 * len(found))]
+    def wrong_loop(self):
+        return self.a.loop(4, self.random.choice([0, 3, -1, 2.0])).__enter__()
 
-    def operand(self):
-        return self.random.choice(CONSTANTS) if self.random.random() < 0.2 else self.pick("value")
+    def wrong_assembler(self):
+        return Lanes("q", "f8", self.random.choice([3, -1, 128, 4.0, "4", [4]]))
 
-    def index_of(self, size):
-        """An index for an axis of that size: mostly one that fits."""
-        random, fitting = self.random, [i for i in self.all("index") if i.of == size]
-        if random.random() < 0.03:
-            return self.pick("index")
-        if not isinstance(size, str) and (not fitting or random.random() < 0.3):
-            return random.randrange(size)
-        return random.choice(fitting or [0])
-
-    def thing(self, operand):
-        return operand.thing if isinstance(operand, Made) else operand
-
-    def calculate(self):
-        (x, y), random = (self.operand(), self.pick("value")), self.random
-        x, y = random.choice([(x, y), (y, x)])
-        how = random.choice(OPERATORS)
-
-        def run(state):
-            divisors = [state.get(y)] if how is operator.truediv else []
-            return state.checked(how(state.get(x), state.get(y)), *divisors)
-
-        self.note("value", how(self.thing(x), self.thing(y)), run)
-
-    def compare(self):
-        x, y, how = self.operand(), self.pick("value"), self.random.choice(COMPARISONS)
-        self.note("condition", how(self.thing(x), self.thing(y)), lambda state: how(state.get(x), state.get(y)))
-        self.choose()
-
-    def choose(self):
-        c, x, y = self.pick("condition"), self.operand(), self.operand()
-        thing = select(c.thing, self.thing(x), self.thing(y))
-        self.note("value", thing, lambda state: np.where(state.get(c), state.get(x), state.get(y)))
+    def elsewhere(self, buffer):
+        return copy(buffer, pool(cpus=2)["cpu:1"])
 
     def count(self):
         if self.random.random() < 0.3:
-            size = self.random.choice(self.sizes)
-            return self.note("value", self.a.count(size), lambda s: s.checked(np.float64(s.sizes.get(size, size))))
+            return super().count()
         i = self.pick("index")
         self.note("value", self.a.count(i.thing), lambda state: state.checked(np.float64(state.get(i))))
-
-    def load(self, names=SHAPES):
-        name = self.random.choice([name for name in self.arrays if name in names])
-        indices = [self.index_of(size) for size in self.arrays[name].shape]
-
-        def run(state):
-            places, _ = state.places(name, indices)
-            found = state.arrays[name][places]
-            return found if name in ROWS else state.checked(found.astype(np.float64))
-
-        of = ROWS[name][1] if name in ROWS else None
-        self.note("index" if of else "value", self.a.load(self.arrays[name], *map(self.thing, indices)), run, of)
-
-    def load_row(self):
-        self.load(ROWS)
-
-    def store(self, value=None, name=None, *indices):
-        value = self.operand() if value is None else value
-        name = name or self.random.choice([name for name in self.arrays if name in SHAPES])
-        indices = indices or [self.index_of(size) for size in self.arrays[name].shape]
-        self.a.store(self.thing(value), self.arrays[name], *map(self.thing, indices))
-
-        def run(state):
-            places, mask = state.places(name, indices)
-            numbers = np.broadcast_to(state.get(value), mask.shape)
-            for lane in np.ndindex(mask.shape):  # where two lanes meet, the last one stays
-                if mask[lane]:
-                    state.arrays[name][tuple(int(i[lane]) for i in places)] = numbers[lane]
-
-        self.blocks[-1].append(run)
 
     def sum(self):
         self.note("sum", self.a.sum(), lambda state: np.zeros(self.a.lanes))
 
-    def add(self, term=None):
-        total, term = self.pick("sum"), self.operand() if term is None else term
-        sum_ = total.thing
-        sum_ += self.thing(term)
+    def total(self, made=None):
+        part = not made and self.random.random() < 0.3
+        made = made or self.pick("sum")
+        if part:
+            thing = made.thing.value()
+            return self.note("value", thing, lambda state: state.get(made) if self.a.lanes > 1 else state.get(made)[0])
 
         def run(state):
-            old, new = state.get(total), state.get(term)
-            if state.mask is None and not np.ndim(new):
-                new = np.r_[new, np.zeros(len(old) - 1)]  # counts once
-            grown = state.checked(old + new)
-            state.values[total.key] = grown if state.mask is None else np.where(state.mask, grown, old)
+            return state.checked(functools.reduce(operator.add, state.get(made), 0.0))
 
-        self.blocks[-1].append(run)
-
-    def total(self, made=None):
-        part, made, lanes = not made and self.random.random() < 0.3, made or self.pick("sum"), self.a.lanes
-        if part:
-            return self.note(
-                "value", made.thing.value(), lambda state: state.get(made) if lanes > 1 else state.get(made)[0]
-            )
-        return self.note(
-            "value", made.thing.total(), lambda s: s.checked(functools.reduce(operator.add, s.get(made), 0.0))
-        )
+        return self.note("value", made.thing.total(), run)
 
     def loop(self):
-        if len(self.alive) > 3:
-            return
-        extent, outer = self.random.choice([*self.sizes, 2]), self.laned
-        lanes = 1 if outer or self.random.random() < 0.3 else self.a.lanes
-        with self.a.loop(extent, lanes) as i:
-            self.alive.append([])
-            self.blocks.append([])
-            self.laned = outer or lanes > 1
-            counter = self.note("index", i, lambda state: state.values["counter"], extent)
-            self.statements(self.random.randint(2, 9))
-        body, self.laned = self.blocks.pop(), outer
-        self.ended += self.alive.pop()
-
-        def run(state):
-            n = state.sizes.get(extent, extent)
-            for start in range(0, n, lanes):
-                state.values["counter"] = np.int64(start)
-                if lanes > 1:
-                    state.values["counter"] = start + np.arange(lanes)
-                    state.mask = state.values["counter"] < n
-                for step in body:
-                    step(state)
-            state.mask = state.mask if lanes == 1 else None
-
-        self.blocks[-1].append(run)
-        return counter
-
-    def mischief(self):
-        """What must be refused, and leave the program as it was."""
-        a, random = self.a, self.random
-        floats = [array for name, array in self.arrays.items() if name in SHAPES]
-        x, rows, v = (
-            floats[0],
-            next(array for name, array in self.arrays.items() if name in ROWS),
-            self.pick("value").thing,
-        )
-        i = self.pick("index").thing if self.all("index") else a.load(rows, *[0] * len(rows.shape))
-        c, junk = v > 0, random.choice([None, "1", 1j, [1], np.ones(2), a, x, lambda: 0])
-        number = random.choice([junk, i, c, 10**400, Fraction(10**400), *self.foreign])
-        whole = random.choice([junk, 0.5, v, c, -1, 2**31, -(10**400), np.float64(1), *self.foreign[:3]])
-        zeros = [0] * len(x.shape)
-        wrong = [
-            lambda: random.choice(OPERATORS + COMPARISONS)(v, number),
-            lambda: select(c, number, v),
-            lambda: select(v, 1.0, 2.0),
-            lambda: bool(random.choice([v, i, c])),
-            lambda: a.store(number, x, *zeros),
-            lambda: a.store(1.0, rows, *[0] * len(rows.shape)),
-            lambda: a.store(x, 1.0, *zeros),
-            lambda: a.load(random.choice([v, "x", None, self.foreign[0], Lanes("q", "f8").array("x", 9)]), *zeros),
-            lambda: a.load(x, *zeros, 0),
-            lambda: a.load(x, *zeros[1:], whole),
-            lambda: random.choice(OPERATORS + COMPARISONS)(i, random.choice([1, i, v, whole])),
-            lambda: a.count(random.choice([junk, v, -1, 2**31, *self.foreign])),
-            lambda: a.loop(random.choice([0, -1, 2.5, 2**31, None, i, "no word"])).__enter__(),
-            lambda: a.loop(4, random.choice([0, 3, -1, 2.0])).__enter__(),
-            lambda: a.array(random.choice([x.name, "lr", "two words", 3, None, []]), 3),
-            lambda: a.array("new", *random.choice([(), (0,), (-1,), (2.5,), (None,), (2**31,), ("",)])),
-            lambda: a.number(random.choice([x.name, "two words", 3, None])),
-            lambda: Lanes("q", random.choice(["i4", ">f8", "f2", "O", "no"])),
-            lambda: Lanes("q", "f8", random.choice([3, -1, 128, 4.0, "4", [4]])),
-        ]
-        if self.ended:
-            kind, gone, *_ = random.choice(self.ended)
-            uses = dict(value=lambda: gone + 1, index=lambda: a.load(x, *zeros[1:], gone), sum=lambda: gone.total())
-            uses |= dict(condition=lambda: select(gone, 1.0, 2.0))
-            wrong += [uses[kind]] * 8
-        attempt = random.choice(wrong)
-        assert refused(attempt), f"accepted: {inspect.getsource(attempt)}"
-
-    def statements(self, n):
-        for _ in range(n):
-            if self.random.random() < 0.08:
-                self.mischief()
-            weights = dict(calculate=3, compare=1, choose=1, count=1, load=4, load_row=2, store=4)
-            weights |= dict(sum=1, add=3, total=2, loop=3)
-            name = self.random.choices(list(weights), weights.values())[0]
-            refused(getattr(self, name))  # an IndexError too where there is nothing yet to pick
-        for made in [made for made in self.alive[-1] if made.kind == "value"][-3:] if self.all("sum") else []:
-            self.add(made)  # what nobody uses would not be noticed
-
-    def write(self):
-        """The whole program."""
-        refused(self.random.choice([self.sum, self.loop]))
-        self.sum()
-        self.loop()
-        self.statements(self.random.randint(3, 12))
-        for k, made in enumerate(self.all("sum")[:8]):
-            self.store(self.total(made), "u", k)
-        return self.a.assemble()
-
-
-def fenced(numbers, dtype, shape=-1):
-    """These numbers in memory that ends where nothing may be read or written, on systems that can do this."""
-    numbers = np.array(numbers, dtype)
-    pages = -(-numbers.nbytes // mmap.PAGESIZE) or 1
-    memory = np.frombuffer(mmap.mmap(-1, (pages + 1) * mmap.PAGESIZE), np.uint8)
-    if sys.platform != "win32":
-        fence = ctypes.c_void_p(memory.ctypes.data + pages * mmap.PAGESIZE)
-        assert ctypes.CDLL(None).mprotect(fence, ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
-    data = memory[pages * mmap.PAGESIZE - numbers.nbytes : pages * mmap.PAGESIZE].view(dtype)
-    data[:] = numbers
-    return data.reshape(shape)
-
-
-def memory_for(both, random):
-    """Sizes, and random arrays for them, all in one piece of memory with a margin between them; some share a place."""
-    sizes, dtype = {name: random.choice([0, 1, 2, 3, 5, 8, 9, 17]) for name in "nm"}, both.a.dtype
-    numbers = [-2, -1, 0, 1, 2, 3]
-    if dtype == "f8":
-        numbers = random.choice([[0.1, -0.7, 1.3, 9.1, 1e-5], [0.1, 1e300, -0.0, math.inf, math.nan, 3, -1e-310]])
-    shapes = {
-        name: tuple(sizes.get(s, s) for s in (SHAPES | {r: ROWS[r][0] for r in ROWS})[name]) for name in both.arrays
-    }
-    starts, end = {}, 0
-    for name in filter(SHAPES.__contains__, random.sample(list(shapes), len(shapes))):
-        shared = [start for other, start in starts.items() if math.prod(shapes[other]) >= math.prod(shapes[name])]
-        end += 40  # the margin
-        starts[name] = random.choice(shared) if shared and random.random() < 0.3 else end
-        end = max(end, starts[name] + math.prod(shapes[name]))
-    arena = fenced([random.choice(numbers) for _ in range(end)], dtype)
-
-    def views(arena):
-        return {k: arena[start : start + math.prod(shapes[k])].reshape(shapes[k]) for k, start in starts.items()}
-
-    rows = {}
-    for name in filter(ROWS.__contains__, shapes):
-        limit = max(sizes.get(ROWS[name][1], ROWS[name][1]), 1)
-        rows[name] = fenced([random.randrange(limit) for _ in range(math.prod(shapes[name]))], "i8", shapes[name])
-    return sizes, arena, views, rows
-
-
-def spoil(both, given, sizes, random):
-    """Make a good call a wrong one, in one of many ways."""
-    name, row = random.choice(list(both.arrays)), random.choice([name for name in both.arrays if name in ROWS])
-    data, spoiled = given[name].data, given[row].data.copy()
-    other = random.choice(["f2", ">i8", "u8", "?", "f4" if data.dtype != "f4" else "f8"])
-    ways = [
-        lambda: given.pop(name),
-        lambda: given.update(new=1.0),
-        lambda: CPU.free(given[name]),
-        lambda: given.update({name: CPU.put(data.astype(other))}),
-        lambda: given.update({name: CPU.put(data[None])}),
-        lambda: given.update({name: copy(given[name], pool(cpus=2)["cpu:1"])}),
-        lambda: given.update({name: random.choice([None, 3, "x", data, CPU, 10**400])}),
-        lambda: given.update(
-            lr=random.choice([None, "1", 1j, 10**400, -Fraction(10**400), [1.0], np.ones(1), given[name]])
-        ),
-    ]
-    if data.size > 1:
-        ways.append(
-            lambda: setattr(given[name], "data", random.choice([np.repeat(data, 2, -1)[..., ::2], data.tolist()]))
-        )
-    if spoiled.size:
-        limit = sizes.get(ROWS[row][1], ROWS[row][1])
-        spoiled.flat[random.randrange(spoiled.size)] = random.choice([-1, limit, 2**62, -(2**63)])
-        ways += [lambda: given.update({row: CPU.put(spoiled)})] * 3
-    random.choice(ways)()
-
-
-def fuzz(seed, counts):
-    """One random program, called a few times."""
-    random = Random(seed)
-    both = Both(random)
-    if random.random() < 0.05:
-        with contextlib.suppress(ZeroDivisionError), both.a.loop(4):
-            raise ZeroDivisionError
-        assert refused(both.a.assemble), "assembled with an open loop"
-        return
-    program = both.write()
-    assert refused(both.a.assemble) and refused(lambda: both.a.load(next(iter(both.arrays.values())), 0, 0))
-    for _ in range(4):
-        sizes, arena, views, rows = memory_for(both, random)
-        given = {name: buffer_on(CPU, data) for name, data in (views(arena) | rows).items()}
-        given["lr"] = random.choice([*CONSTANTS, np.array(2.0)[()]])
-        if random.random() < 0.25:
-            spoil(both, given, sizes, random)
-            assert refused(lambda: program(**given)), f"accepted: {given}"  # noqa: B023
-            continue
-        calls, mirror = [], arena.copy()
-        state = State(both.a, views(mirror) | rows, sizes, {"lr": np.float64(both.a.dtype.type(given["lr"]))})
-        if refused(lambda: calls.append(program.bind(**given))):  # noqa: B023
-            counts["refused"] += 1
-            continue
-        if random.random() < 0.1:
-            name = random.choice(list(both.arrays))
-            random.choice([CPU.free, lambda buffer: setattr(buffer, "data", buffer.data.copy())])(given[name])
-            assert refused(calls[0]), f"ran with {name} replaced"
-            continue
+        outer = self.laned
         try:
-            for _ in range(random.choice([1, 2])):  # in the interpreter first: it stops where memory would be left
-                for step in both.blocks[0]:
-                    step(state)
-                calls.append(calls[0])
-        except TimeoutError:
-            continue
-        for call in calls[1:]:
-            call()
-        counts["run"] += 1
-        counts["compared"] += state.exact
-        ours = np.zeros(len(arena), bool)  # where numbers may differ: float32 that had to round
-        for view in views(ours).values():
-            view[...] = not state.exact
-        same = (arena == mirror) & ((np.signbit(arena) == np.signbit(mirror)) | (arena.dtype == np.float32))
-        assert (same | ours | np.isnan(arena) & np.isnan(mirror)).all(), "differs from the interpreter"
+            return super().loop()
+        finally:
+            self.laned = outer
 
 
 def test_random_programs_and_calls_are_refused_or_right(seeds, tmp_path):
-    done = subprocess.run(
-        [sys.executable, __file__, str(seeds.start), str(seeds.stop)],
-        cwd=ROOT,
-        env=environment(ROOT) | {"LEVELS_CACHE": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]} {done.stderr[-3000:]}"
-    counts = dict(word.split("=") for word in done.stdout.splitlines()[-1].split())
-    enough = int(counts["compared"]) > 15 and int(counts["refused"]) > 15  # of 50, about 60 calls and 45
-    assert len(seeds) < 50 or enough, counts
-
-
-def main(first, last):
-    counts = collections.Counter()
-    for seed in range(first, last):
-        print("seed", seed, flush=True)  # the last one to be seen, should the process die
-        with np.errstate(all="ignore"):
-            fuzz(seed, counts)
-    print(*(f"{name}={count}" for name, count in counts.items()))
+    random_programs.check(__file__, seeds, tmp_path)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    random_programs.main(Both, *map(int, sys.argv[1:]))
