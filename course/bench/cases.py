@@ -1,5 +1,6 @@
 """The cases to measure: trainings, kernels, growth. Also a lower limit of the time of each."""
 
+import functools
 import itertools
 import math
 import os
@@ -130,12 +131,18 @@ def traffic(work):
 
 def limit(work, threads):
     """Return the least seconds of a step by level 1's cost model, with the bandwidth of reading about as many bytes."""
-    from levels_more.hardware import measure_reading, pool
+    from levels_more.hardware import pool
 
     cpu = pool()["cpu:0"]
     flops, nbytes = traffic(work)
     near = 2 ** min(28, max(14, 2 * round(math.log2(nbytes) / 2)))
-    if near not in cpu.measured:
-        cpu.measured[near] = measure_reading(cpu, near)
     launches = work.batch / len(work.x) if work.weights else 1
-    return launches * cpu.launch_time + max(flops / (threads * cpu.peak), nbytes / cpu.measured[near])
+    return launches * cpu.launch_time + max(flops / (threads * cpu.peak), nbytes / bandwidth(near))
+
+
+@functools.cache
+def bandwidth(nbytes):
+    """Return the bytes per second at which one core reads arrays of this size, measured once."""
+    from levels_more.hardware import measure_reading, pool
+
+    return measure_reading(pool()["cpu:0"], nbytes)

@@ -92,10 +92,16 @@ def named_by(root: Path, sources: list[str], texts: list[str]) -> set[Path]:
             beside = next((p for p in path.parents if p > folder and (p / "__init__.py").exists()), folder)
             within = path.relative_to(beside).parts
             if path.is_file() and path.suffix != ".py" and not any(part.startswith((".", "__")) for part in within):
-                name = re.compile("|".join(rf"""["'/]{re.escape(part)}["'/]""" for part in (within[0], within[-1])))
-                if any(map(name.search, sources)) or not any(map(name.search, every)):
+                parts = within[0], within[-1]
+                if any(quotes(s, *parts) for s in sources) or not any(quotes(s, *parts) for s in every):
                     found.add(path)
     return found
+
+
+@functools.cache  # the next notebook asks the same of most sources
+def quotes(source: str, *parts: str) -> bool:
+    """Return whether a source has one of these parts of a path between quotes or slashes."""
+    return any(re.search(rf"""["'/]{re.escape(part)}["'/]""", source) for part in parts)
 
 
 def source_of(path: Path) -> str:

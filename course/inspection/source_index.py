@@ -139,16 +139,24 @@ def handed_on(root):
             library, _, room = (getattr(statement, "module", None) or "").rpartition(".")
             if library != "levels.support" or room == "fronts":  # (what says of a missing name where it is)
                 continue
-            text = (root / "levels" / "support" / f"{room}.py").read_text(encoding="utf-8")
             names = {each.name for each in statement.names if each.asname is None} - known
             known |= {*names} if package == MORE else set()
-            for name, around, start, end in definitions_in(text):
-                if name in names:
-                    begin = text[: text.find(around)].count("\n")
-                    what = "\n".join(around.split("\n")[start:end])
-                    place = MORE if package == MORE else level, room, "", "", "", what, begin + start + 1, begin + end
-                    found.append(Place(name, *place, level * (package == MORE), "levels/support"))
+            for room, text in with_imported(root / "levels" / "support", room).items():
+                for name, around, start, end in definitions_in(text):
+                    if name in names:
+                        begin = text[: text.find(around)].count("\n")
+                        what = "\n".join(around.split("\n")[start:end])
+                        lines = begin + start + 1, begin + end
+                        place = MORE if package == MORE else level, room, "", "", "", what, *lines
+                        found.append(Place(name, *place, level * (package == MORE), "levels/support"))
     return found
+
+
+def with_imported(folder, room):
+    """{room: text} of a file of `levels/support`, and of the files there from which it imports names."""
+    text = (folder / f"{room}.py").read_text(encoding="utf-8")
+    imported = re.findall(r"^from \.(\w+) import", text, re.MULTILINE)
+    return {room: text} | {other: (folder / f"{other}.py").read_text(encoding="utf-8") for other in imported}
 
 
 def shown_by_notebooks(root):

@@ -57,7 +57,7 @@ LOOPS = {"cpu": (reduce_by_fours, reduce_columns)}  # kind of device -> makers o
 def two_loops(plan, op, function, specs, attrs):
     """Finish the plan of a reduction: along rows and down columns it has a loop of its own, with the same bits.
 
-    (In float32, a sum of 1,024 numbers or more along rows is split, as in the core, and one down columns is not.)
+    (In float32, a sum of 1,024 numbers or more along rows may be split, as in the core, and one down columns is not.)
     """
     if op not in REDUCTIONS or plan.spec.device.kind not in LOOPS:
         return plan

@@ -472,10 +472,10 @@ class Value(Register):
         return _comparison("une", self, other)
 
     def __neg__(self):
-        return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
+        return subtract(-0.0, self)  # 0.0 - self would be 0.0 for 0.0, not -0.0
 
     def __abs__(self):
-        return (self <= 0.0).select(0.0 - self, self)  # makes 0.0 of -0.0
+        return (self <= 0.0).select(0.0 - self, self)  # -0.0 becomes 0.0
 
 
 # %%
@@ -1149,7 +1149,7 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# **A good place to stop.** You have the whole assembler, and the memory of a device.
+# **A good place to stop.** A program is bound to arrays in memory, and each call is checked first.
 
 # %% [markdown]
 # ## The line as a program (15 min)

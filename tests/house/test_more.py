@@ -160,5 +160,5 @@ def test_kinds_of_device_come_in_with_their_room():
         "cpu:0 | cpu",
         "LookupError 'add' has no kernel for 'gpu'; it has one for ['cpu']",
         f"AttributeError levels.hardware has no 'placed_on': {more}",
-        "TypeError pool() got an unexpected keyword argument 'gpus'",
+        "TypeError pool: there are no gpus here; levels_more.hardware brings others",
     ]

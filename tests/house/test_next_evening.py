@@ -15,7 +15,7 @@ ASKS = re.compile(r"checks\.(predict|answer_to)\(|widgets\.explore\(")
 # What the cell with the sliders of notebook 01 reads from the cells before it.
 READ = """
 from course import compare, tasks
-from levels.hardware import pool
+from levels.hardware import Assembler, pool, write_steps
 from levels.hardware.tasks import net_row
 
 cpu = pool()["cpu:0"]

@@ -78,10 +78,10 @@ launch("log_softmax", None, far_apart).numpy().round(4).tolist()
 #
 # ## Two quicker loops (10 min)
 #
-# Notebook 02 has one loop for all sums, `reduce_loop`. `levels_more.kernels` has two others, with the same bits. The
-# first one is for sums along rows. There each addition waits for the one before, which takes several cycles. So this
-# loop adds up four rows side by side, in four sums that do not wait for each other. Each row is still added up in the
-# same order.
+# Notebook 02 has one loop for all sums, `reduce_loop`. `levels_more.kernels` has two others. In float64 they give the
+# same bits. (In float32 the core may add up a long column in parts, and then the last bits differ.) The first one is
+# for sums along rows. There each addition waits for the one before, which takes several cycles. So this loop adds up
+# four rows side by side, in four sums that do not wait for each other. Each row is still added up in the same order.
 
 # %%
 page.source(reductions.reduce_by_fours)

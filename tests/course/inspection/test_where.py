@@ -66,13 +66,9 @@ def test_a_name_on_several_levels_is_found_on_each_the_highest_first():
     assert [place.level for place in course.where("exp").places] == ["low_level", "kernels", "hardware"]
 
 
-# Not found yet: what a level hands on from levels/support/elementary.py, which has it from the file instructions.py.
-INSTRUCTIONS = {"exponent", "named", "rint", "scaled", "select", "sqrt"}
-
-
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_public_name_of_a_level_has_its_place(level):
-    found = {place.name for place in INDEX if place.level == level} | INSTRUCTIONS
+    found = {place.name for place in INDEX if place.level == level}
     assert not {*importlib.import_module(f"levels.{level}").__all__} - found
 
 
@@ -106,7 +102,7 @@ def test_what_is_added_to_a_level_is_shown_beside_it():
         own, front = (importlib.import_module(f"{package}.{level}") for package in ("levels", "levels_more"))
         for name in {*front.__all__} - {*own.__all__}:
             here = [place for place in INDEX if place.level == "levels_more" and place.name == name]
-            assert here or name in INSTRUCTIONS or isinstance(getattr(front, name), types.ModuleType), name
+            assert here or isinstance(getattr(front, name), types.ModuleType), name
 
 
 def test_a_function_knows_its_place_by_its_line():

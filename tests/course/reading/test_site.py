@@ -210,7 +210,7 @@ def test_a_figure_moves(tab, name, slider):
 def test_the_first_five_minutes(tab):
     page = tab("index")
     house = page.locator(".side-by-side")
-    assert "model.fit(" in house.inner_text() and "a.load(" in house.inner_text()
+    assert "model.fit(" in house.inner_text() and "a.store(" in house.inner_text()
     assert house.bounding_box()["y"] < 500, "the five levels stand on the first screen"
     assert {"Begin with the trail", "Run it yourself"} <= {link.inner_text() for link in page.locator("a.read").all()}
     loss = house.locator(".task[open] > p").first
