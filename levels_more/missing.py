@@ -59,7 +59,7 @@ class Former:
 
     def __get__(self, instance, kind):
         cure = cures_of("parts")[self.name]
-        raise AttributeError(f"{self.what} has no {self.name!r} any more; use {cure}", name=self.name)
+        raise AttributeError(f"{self.what} has no {self.name!r} here; use {cure}", name=self.name)
 
 
 def lacking(what, *names):

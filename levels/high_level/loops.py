@@ -9,6 +9,7 @@ import numpy as np
 from levels.low_level import function
 from levels.mid_level import LOSSES, OPTIMIZERS, Reconstructible
 from levels.support.checks import lookup
+from levels.support.inputs import check_losses
 
 
 class History:
@@ -86,7 +87,7 @@ class Training(Reconstructible):
     def one_pass(self, step, data, history=None):
         """Run a `function` over all batches; a history keeps the losses. Return {"loss": the mean over all rows}."""
         arrays, batches = data.rows()
-        losses = step.over(*arrays, batches).numpy()
+        losses = check_losses(step, step.over(*arrays, batches)).numpy()
         if history is not None:
             history.passes.append(losses)
         return {"loss": epoch_loss(losses, [len(batch) for batch in batches])}

@@ -112,7 +112,8 @@ def _gradients_of(sources, gradients):
     """Return the gradients of the sources. Raises ValueError if one has none."""
     for k, source in enumerate(sources):
         if source not in gradients:
-            raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
+            what = f"source {k}, {source.spec}"
+            raise ValueError(f"gradient: {what}, was not used on the way to the target while the tape was open")
     return [gradients[source] for source in sources]
 
 

@@ -164,7 +164,7 @@ def test_a_method_of_version_1_says_what_to_use():
         assert copy.deepcopy(part) and pickle.dumps(part)
         for name in names:
             assert not hasattr(part, name) and name not in dir(part)
-            with pytest.raises(AttributeError, match=f"has no '{name}' any more; use "):
+            with pytest.raises(AttributeError, match=f"has no '{name}' here; use "):
                 getattr(part, name)
         for name in ("nothing", "_nothing"):
             with pytest.raises(AttributeError, match=f"'{type(part).__name__}' object has no attribute '{name}'"):

@@ -179,3 +179,15 @@ print((x ** 2.0).numpy().tolist(), (2.0 ** x).numpy().tolist())
     cure = "levels_more.low_level brings it: write `import levels_more.low_level`"
     assert second == third == f"Tensor: no ** here; the whole number 2 is a power here, x ** 2, and {cure}"
     assert other == f"Tensor: no power of a number here, as in 2.0 ** x; exp(x * math.log(2.0)) is, and {cure}"
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("returns, told", [(None, "nothing"), ((1.0, 2.0), "a tuple")])
+def test_a_train_step_without_one_loss_is_named(returns, told):
+    class Silent(Sequential):
+        def train_step(self, x, y):
+            loss = super().train_step(x, y)
+            return returns and (loss, loss)
+
+    with pytest.raises(TypeError, match=f"train_step returns {told}; expected the loss, one number"):
+        fitted(Silent([Dense(1)]))

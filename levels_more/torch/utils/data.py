@@ -11,6 +11,7 @@ from levels_more.checks import sample_of as _sample_of
 from levels_more.checks import sizes as _sizes
 from levels_more.low_level.random import shuffled
 from levels_more.missing import module_api
+from levels_more.missing import refuse_arguments as _refuse_arguments
 from levels_more.torch.functions import DOUBLE, FUNCTIONS, tensor
 from levels_more.torch.recorded import Tensor
 from levels_more.torch.recording import ShapeError as _ShapeError
@@ -133,7 +134,9 @@ class DataLoader:
         pin_memory=False,
         drop_last=False,
         generator=None,
+        **others,
     ):
+        _refuse_arguments("DataLoader", others, DataLoader)
         whole = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool) and batch_size > 0
         expect(whole, "DataLoader: batch_size", batch_size, "a whole number from 1 on")
         needed = ["__getitem__"] if sampler is not None else ["__len__", "__getitem__"]

@@ -178,3 +178,9 @@ def test_attributes_may_have_any_name_that_pytorch_leaves_free():
         expected = expected @ p.t()
     assert len([*net.parameters()]) == len(names) and torch.allclose(net(x), expected)
     assert [*net.eval().train().state_dict()] == [f"{name}.weight" for name in names]
+
+
+@pytest.mark.parametrize("name", ["append", "extend", "insert"])
+def test_a_sequential_is_given_all_its_modules_at_once(name):
+    with pytest.raises(AttributeError, match=rf"no '{name}' here; use nn.Sequential\(\*modules\)"):
+        getattr(nn.Sequential(nn.Linear(2, 2)), name)

@@ -41,3 +41,8 @@ def test_each_batch_of_a_split_reads_the_tensors_once(monkeypatch):
 def test_a_row_that_is_not_there_is_refused(index, error):
     with pytest.raises(error):
         next(iter(DataLoader(Subset(ROWS, [index]))))
+
+
+def test_an_option_that_is_not_here_is_named_with_those_that_are():
+    with pytest.raises(TypeError, match="DataLoader: there is no argument 'batch_sampler' here; there are dataset, "):
+        DataLoader(ROWS, batch_sampler=[[0, 1], [2, 3]])
