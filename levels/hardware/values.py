@@ -83,10 +83,10 @@ class Value(Register):
         return _comparison("une", self, other)
 
     def __neg__(self):
-        return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
+        return subtract(-0.0, self)  # 0.0 - self would be 0.0 for 0.0, not -0.0
 
     def __abs__(self):
-        return (self <= 0.0).select(0.0 - self, self)  # makes 0.0 of -0.0
+        return (self <= 0.0).select(0.0 - self, self)  # -0.0 becomes 0.0
 
 
 class Condition(Register):
