@@ -134,20 +134,20 @@ def handed_on(root):
     found = []
     known = set()
     for package, level in [(package, level) for level in LEVELS for package in ("levels", MORE)]:
-        file = root / package / level / "__init__.py"
-        for statement in ast.parse(file.read_text(encoding="utf-8")).body if file.exists() else ():
+        front = root / package / level / "__init__.py"
+        for statement in ast.parse(front.read_text(encoding="utf-8")).body if front.exists() else ():
             library, _, room = (getattr(statement, "module", None) or "").rpartition(".")
             if library != "levels.support" or room == "fronts":  # (what says of a missing name where it is)
                 continue
             names = {each.name for each in statement.names if each.asname is None} - known
             known |= {*names} if package == MORE else set()
-            for room, text in with_imported(root / "levels" / "support", room).items():
+            for file, text in with_imported(root / "levels" / "support", room).items():
                 for name, around, start, end in definitions_in(text):
                     if name in names:
                         begin = text[: text.find(around)].count("\n")
                         what = "\n".join(around.split("\n")[start:end])
                         lines = begin + start + 1, begin + end
-                        place = MORE if package == MORE else level, room, "", "", "", what, *lines
+                        place = MORE if package == MORE else level, file, "", "", "", what, *lines
                         found.append(Place(name, *place, level * (package == MORE), "levels/support"))
     return found
 

@@ -29,7 +29,7 @@ def check_finite(name, array):
 
 
 def check_losses(step, losses):
-    """Return the losses of a step. Raises TypeError if the step returns something else."""
+    """Return the losses of a step, a tensor [steps]. Raises TypeError if the step returns something else."""
     if not hasattr(losses, "numpy"):
         returns = "nothing" if losses is None else f"a {type(losses).__name__}"
         raise TypeError(f"{step.__name__} returns {returns}; expected the loss, one number")

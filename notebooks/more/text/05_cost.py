@@ -134,10 +134,10 @@ except LookupError as error:
 #
 # | | levels | µs per step | quickest other | µs per step | its time / ours |
 # |---|---|--:|---|--:|--:|
-# | rings, batch 100, Adam: eager | 4 eager | 102 | PyTorch eager | 171 | 1.68 |
-# | rings, batch 100, Adam: step | 3 function | 19.0 | JAX jit | 45.1 | 2.38 |
-# | rings, batch 100, Adam: epoch | 3 function.over | 3.09 | JAX lax.scan | 7.39 | 2.39 |
-# | rings, batch 100, Adam: fit | 5 fit | 3.02 | scikit-learn MLP fit | 156 | 51.7 |
+# | rings, batch 100, Adam: eager | 4 eager | 159 | PyTorch eager | 477 | 3.01 |
+# | rings, batch 100, Adam: step | 3 function | 32.0 | JAX jit | 114 | 3.55 |
+# | rings, batch 100, Adam: epoch | 3 function.over | 5.02 | JAX lax.scan | 15.5 | 3.08 |
+# | rings, batch 100, Adam: fit | 5 fit | 5.99 | scikit-learn MLP fit | 441 | 73.6 |
 #
 # Op by op, PyTorch and `levels` pay the same kind of price, some microseconds per op. Each layer of calls that is
 # compiled away makes training several times quicker. In `fit`, only our loop over a few calls is left.
@@ -146,7 +146,7 @@ except LookupError as error:
 # a question: run me
 checks.predict(
     "05-cost-jax",
-    "Now take a large net, 784-512-512-10, in batches of 256. A step of our compiled epoch takes 4,100 µs. How long does a step of "
+    "Now take a large net, 784-512-512-10, in batches of 256. A step of our compiled epoch takes 9,600 µs. How long does a step of "
     "JAX take? For the rings it took more than twice as long as ours.",
     choices=["about as long", "twice as long", "20 times as long"],
 )
@@ -154,15 +154,15 @@ checks.predict(
 # %% [markdown]
 # | | levels | µs per step | quickest other | µs per step | its time / ours |
 # |---|---|--:|---|--:|--:|
-# | 784-512-512-10, batch 256, Adam, 1 thread: epoch | 4 | 4,120 | JAX lax.scan | 4,090 | 0.993 **behind** |
-# | 784-512-512-10, batch 256, Adam, 2 threads: epoch | 3 function.over | 2,320 | JAX lax.scan | 2,370 | 1.02 |
+# | 784-512-512-10, batch 256, Adam, 1 thread: epoch | 4 | 9,620 | JAX lax.scan | 9,820 | 1.02 |
+# | 784-512-512-10, batch 256, Adam, 2 threads: epoch | 4 | 4,410 | JAX lax.scan | 5,140 | 1.17 |
 
 # %%
 checks.answer_to("05-cost-jax")
 
 # %% [markdown]
-# On one thread JAX is 1 % ahead. On two threads `levels` is ahead by 2 %, because its list of programs is cut into
-# parts, and each thread takes the next part that is free. On another computer we were 7 % ahead on one thread. So such
+# On one thread `levels` is 2 % ahead. On two threads it is ahead by 17 %, because its list of programs is cut into
+# parts, and each thread takes the next part that is free. On another computer JAX was 1 % ahead on one thread. So such
 # claims of speed hold only for one computer. A small step shows the overhead, a large step shows the arithmetic, and
 # the formula of level 1 says which of the two your step is. All numbers, including those where we are behind, are in
 # `course/bench/README.md`.

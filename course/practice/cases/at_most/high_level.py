@@ -245,22 +245,17 @@ def evaluate(mine, draw):
         yield said, evaluated(said, model, Dataset.from_tensor_slices((x, y)).batch(2))
         said = "lists, and targets as a list of numbers"
         yield said, evaluated(said, model, [[1.0], [2.0]], [2, 4])
-        said = "a net in float64, and 50 drawn rows, 20 per batch"
-        net = Sequential([Dense(4, "relu"), Dense(1, "sigmoid")])
-        net.compile(SGD(0.25), "binary_crossentropy")
-        net.build((None, 3), "float64")
-        net.set_weights([draw.normal(size=weight.shape) for weight in net.get_weights()])
-        yield said, evaluated(said, net, draw.normal(size=(50, 3)), draw.integers(2, size=(50, 1)), 20)
-        said = "a net in float32, and 50 rows of halves, 20 per batch"  # few bits: no sum is rounded, in any order
-
-        def halves(*shape):
+        def halves(shape):  # few bits: no sum is rounded, in any order
             return draw.integers(-2, 3, size=shape).astype("f4") / 2
 
-        net = Sequential([Dense(4, "relu"), Dense(1)])
-        net.compile(SGD(0.25), "mse")
-        net.build((None, 3), "float32")
-        net.set_weights([halves(*weight.shape) for weight in net.get_weights()])
-        yield said, evaluated(said, net, halves(50, 3), draw.integers(2, size=(50, 1)), 20)
+        nets = ("float64", "sigmoid", "binary_crossentropy", draw.standard_normal), ("float32", None, "mse", halves)
+        for dtype, last, loss, numbers in nets:
+            said = f"a net in {dtype}, and 50 drawn rows, 20 per batch"
+            net = Sequential([Dense(4, "relu"), Dense(1, last)])
+            net.compile(SGD(0.25), loss)
+            net.build((None, 3), dtype)
+            net.set_weights([numbers(weight.shape) for weight in net.get_weights()])
+            yield said, evaluated(said, net, numbers((50, 3)), draw.integers(2, size=(50, 1)), 20)
 
 
 @cases("05-Sequential.call")
