@@ -14,23 +14,16 @@ from levels.support.checks import cache_key
 from levels.support.inputs import even, row_numbers
 from levels.support.said import say_once
 
-from .autodiff import GradientTape
 from .graph import _results_of, dce, trace
 from .ops import gather
 from .replay import Replay, _check_single, _stacked
 from .row_program import NoProgram, RowProgram
-from .tensors import DOOR, EAGER, Tensor, Variable, as_tensor, constant
+from .tensors import DOOR, Tensor, Variable, Watcher, as_tensor, constant
 
 
-class Eager(GradientTape):
-    """A tape that records nothing: inside this `with` block a `function` runs undecorated, op by op."""
-
-    def __init__(self):
-        super().__init__()
-        self.records = None
-
-
-eager = Eager
+def eager():
+    """Return a `with` block in which a `function` runs undecorated, op by op."""
+    return Watcher()
 
 
 PASSES = [dce]  # functions that make a graph smaller, in this order
@@ -124,7 +117,7 @@ class Function(_Programs):
     """
 
     def __call__(self, *args):
-        if DOOR.top is not EAGER:  # a tape or a trace needs to see every op
+        if DOOR.top is not DOOR.bottom:  # a tape or a trace needs to see every op
             return self.python(*args)
         args = [as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x for x in args]
         key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
@@ -146,7 +139,7 @@ class Function(_Programs):
             )
         (count,), outs = rows.pop(), []
         parts = [row_numbers("over: batches", part, count) for part in even(batches)]
-        if DOOR.top is not EAGER:
+        if DOOR.top is not DOOR.bottom:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
             return _packed(_stacked([*map(_results_of, results)]), results[-1])
         for part in parts:

@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 
 from levels.kernels import planned
-from levels.low_level import BACK_ENDS, EAGER, Graph, Node, NoProgram, Replay, Tensor, constant, dce
+from levels.low_level import BACK_ENDS, DOOR, Graph, Node, NoProgram, Replay, Tensor, constant, dce
 from levels.support.storage import alias
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
@@ -107,7 +107,7 @@ class Bucket:
         """Pack this message's tensors from `values`, run the collective, and put the results into `values`."""
         for slot, shape, place in self.packs:
             place[...] = values[slot].data.reshape(shape)
-        came = EAGER.do(self.op, self.plan, [self.all], self.attrs).data
+        came = DOOR.bottom.do(self.op, self.plan, [self.all], self.attrs).data
         for slot, spec, width, (a, b) in self.unpacks:
             values[slot] = new = Tensor(spec)
             new.data.reshape(-1, width)[...] = came[:, a:b]
@@ -131,7 +131,7 @@ class SingleMessage:
     def run(self, values):
         """The same as `Bucket.run`."""
         source, target = self.slots
-        values[target] = EAGER.do(self.op, self.plan, [values[source]], self.attrs)
+        values[target] = DOOR.bottom.do(self.op, self.plan, [values[source]], self.attrs)
 
 
 def messages_of(nodes, slots):

@@ -153,17 +153,19 @@ class Interpreter:
 # %% [markdown]
 # The door itself is called `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x *
 # 2.0`. Then it looks up the plan with your `planned` of level 2, and hands the op to the installed interpreter,
-# `DOOR.top`. Each thread has its own.
+# `DOOR.top`. Each thread has its own. At first it is `DOOR.bottom`, the interpreter that runs each op.
 
 
 # %%
 #| export tensors most apply
 class _Door(threading.local):
-    top = Interpreter()  # the interpreter; each thread has its own
+    """Holds the interpreter of each thread, `top`. At first it is `bottom`, which runs each op."""
+
+    bottom = Interpreter()
+    top = bottom
 
 
 DOOR = _Door()
-EAGER = DOOR.top
 
 
 def apply(op, *inputs, **attrs):
@@ -460,31 +462,53 @@ x * w + b
 #
 # ## The tape (8 min)
 #
-# The second interpreter is installed by a `with` block. It passes each op on to `below`, the interpreter that was
-# there before, and writes a record: the op's name, its inputs, its attributes and its result. (It also keeps the
-# value of each variable that was read, for a check later. `leave`, from `levels/support`, takes the tape away again,
-# also if one that was opened later is still open.)
+# A `with` block installs another interpreter. It passes each op on to `below`, the interpreter that was there before.
+# (`leave`, from `levels/support`, takes it away again, also if one that was opened later is still open.)
+
+
+# %%
+#| export tensors
+class Watcher(Interpreter):
+    """An interpreter in a `with` block: it passes each op on to the one below. It can be opened once."""
+
+    below = None
+    records = None  # it keeps none; a tape does
+
+    def __enter__(self):
+        if self.below:
+            raise RuntimeError("this tape was open before; make another one")
+        self.below = DOOR.top
+        DOOR.top = self
+        return self
+
+    def __exit__(self, *_):
+        leave(DOOR, self)
+
+    def do(self, op, plan, inputs, attrs):
+        return self.below.do(op, plan, inputs, attrs)
+
+    def read(self, variable):
+        return self.below.read(variable)
+
+    def assign(self, variable, value):
+        self.below.assign(variable, value)
+
+
+# %% [markdown]
+# The second interpreter, the tape, also writes a record: the op's name, its inputs, its attributes and its result. (It
+# keeps the value of each variable that was read, too, for a check later.)
 
 # %%
 #| export autodiff most _Tape.do
 """The tape records each op at the door. Read backwards, it gives the gradient."""
 
 
-class _Tape(Interpreter):
-    """The interpreter in a `with` block: it passes each op on to the one below, and records it."""
+class _Tape(Watcher):
+    """The interpreter in a `with` block that records each op."""
 
     def __init__(self, persistent=False):
-        self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
+        self.records, self.variables = [], {}  # (op, inputs, attrs, y)
         self.persistent = check_bool("persistent", persistent)  # may be read repeatedly
-
-    def __enter__(self):
-        if self.below:
-            raise RuntimeError("this tape was open before; make another one")
-        self.below, DOOR.top = DOOR.top, self
-        return self
-
-    def __exit__(self, *_):
-        leave(DOOR, self)
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
@@ -496,9 +520,6 @@ class _Tape(Interpreter):
         x = self.below.read(variable)
         self.variables.setdefault(variable, x)
         return x
-
-    def assign(self, variable, value):
-        self.below.assign(variable, value)
 
 
 # %%
@@ -981,7 +1002,7 @@ def trace(python, signature):
     try:
         python(*[Tensor(spec, source=here) for spec in signature])
     finally:  # also after an error, so that later ops run and are not traced
-        DOOR.top = EAGER
+        DOOR.top = DOOR.bottom
     return here.nodes
 
 
@@ -1424,7 +1445,7 @@ class Replay:
         with self.lock:  # one thread at a time
             values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
-                values[node] = EAGER.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
+                values[node] = DOOR.bottom.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.set_value(values[node])
         return [alias(values[node]) for node in self.graph.outputs]
@@ -1773,8 +1794,8 @@ for count in (10, 10, 4, 10):
 #
 # Run these cells and go on, or read how `compiled_once` becomes `function`.
 #
-# `eager` is a tape without records. While it is open, the interpreter is not `EAGER`, and so a `function` runs as plain
-# Python.
+# `eager` opens a `Watcher`, which records nothing. While it is open, `DOOR.top` is not `DOOR.bottom`, and so a
+# `function` runs as plain Python.
 
 
 # %%
@@ -1782,15 +1803,9 @@ for count in (10, 10, 4, 10):
 """A function of tensors that is traced once for each signature, and then runs as a program."""
 
 
-class Eager(GradientTape):
-    """A tape that records nothing: inside this `with` block a `function` runs undecorated, op by op."""
-
-    def __init__(self):
-        super().__init__()
-        self.records = None
-
-
-eager = Eager
+def eager():
+    """Return a `with` block in which a `function` runs undecorated, op by op."""
+    return Watcher()
 
 
 # %% [markdown]
@@ -1907,7 +1922,7 @@ class Function(_Programs):
     """
 
     def __call__(self, *args):
-        if DOOR.top is not EAGER:  # a tape or a trace needs to see every op
+        if DOOR.top is not DOOR.bottom:  # a tape or a trace needs to see every op
             return self.python(*args)
         args = [as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x for x in args]
         key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
@@ -1929,7 +1944,7 @@ class Function(_Programs):
             )
         (count,), outs = rows.pop(), []
         parts = [row_numbers("over: batches", part, count) for part in even(batches)]
-        if DOOR.top is not EAGER:
+        if DOOR.top is not DOOR.bottom:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
             return _packed(_stacked([*map(_results_of, results)]), results[-1])
         for part in parts:

@@ -313,7 +313,7 @@ def test_the_first_trace_of_notebook_03_leaves_the_door_free():
     (toy,) = [cell for cell in cells if cell.startswith("class Trace(Interpreter)")]
     code = f"""
 from levels.hardware import pool
-from levels.low_level import DOOR, EAGER, Interpreter, Tensor, constant
+from levels.low_level import DOOR, Interpreter, Tensor, constant
 {toy}
 try:
     trace(lambda r, t: r @ t, (pool()["cpu:0"].spec((10, 2), "f8"), pool()["cpu:0"].spec((10, 1), "f8")))
