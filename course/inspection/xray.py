@@ -30,7 +30,7 @@ def opened(model, x, y=None):
     listener = Listener(watched(model))
 
     class Clock(Interpreter):
-        """An interpreter at the door. Because it is not the level's own DOOR.bottom, decorated functions run op by op."""
+        """An interpreter at the door. Because it is not `DOOR.bottom`, decorated functions run op by op."""
 
         def __enter__(self):
             DOOR.top = self

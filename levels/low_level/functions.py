@@ -13,6 +13,7 @@ from levels.kernels import KERNELS
 from levels.support.checks import cache_key
 from levels.support.inputs import even, row_numbers
 from levels.support.said import say_once
+from levels.support.storage import CREATED, makes_variables
 
 from .graph import _results_of, dce, trace
 from .ops import gather
@@ -86,11 +87,13 @@ class _Programs:
 
         Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
         """
-        graph, result, made = trace(self.python, signature)
-        if made:  # on its first call a layer may make variables; the second trace finds them
-            graph, result, made = trace(self.python, signature)
-        if made:
-            raise ValueError("a variable is made in every call of this function; make it once, outside")
+        newest = next(CREATED)
+        graph, result = trace(self.python, signature)
+        if makes_variables(graph, newest):  # as a layer does on its first call; the second trace finds them
+            newest = next(CREATED)
+            graph, result = trace(self.python, signature)
+            if makes_variables(graph, newest):
+                raise ValueError("a variable is made in every call of this function; make it once, outside")
         if over:
             _check_single(graph.outputs)
         return graph, result

@@ -25,7 +25,7 @@ class Replay:
         """Run one step on these arguments: update the variables, and return the results."""
         value_of = {"input": args.__getitem__, "variable": Variable.read_value, "constant": as_tensor}
         with self.lock:  # one thread at a time
-            values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
+            values = {x: value_of[x.op](x.source) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
                 values[node] = DOOR.bottom.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
             for variable, node in self.graph.updates.items():

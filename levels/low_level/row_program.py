@@ -115,20 +115,20 @@ def _place(part, index, row):
 def _write(graph, parts, batch, load, total_of, assembler):
     """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
-    values = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
-    owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
+    values = {x: x.source.numpy().astype(object) for x in graph.nodes if x.op == "constant"}
+    owned = graph.leaves("input") | graph.leaves("variable") | graph.updates
     a = assembler("steps", next(iter(owned.values())).spec.dtype)
     batches = a.array("batches", "steps", batch, rows_of="rows")
     outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
     sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in owned.values()]
-    arrays = {of: a.array(f"array{k}", *sizes[k]) for k, of in enumerate(owned)}
+    arrays = {source: a.array(f"array{k}", *sizes[k]) for k, source in enumerate(owned)}
 
     def compute(part, row=None):
         for x in graph.nodes:
             if parts[x] == part and x.inputs:
                 values[x] = _lowering_of(x.op)(x, shape[x], *[values[y] for y in x.inputs])
             elif parts[x] == part and x not in values:
-                numbers = [a.load(arrays[x.attrs["of"]], *_place(part, index, row)) for index in np.ndindex(shape[x])]
+                numbers = [a.load(arrays[x.source], *_place(part, index, row)) for index in np.ndindex(shape[x])]
                 values[x] = np.array(numbers, object).reshape(shape[x])
 
     def keep(nodes, places, *step, row=None):
@@ -171,14 +171,14 @@ class RowProgram:
         self.graph, self.parts = graph, row_parts(graph, batch) if batch else {}
         if "row" not in self.parts.values():
             raise NoProgram("it reads no rows")
-        work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
+        work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in self.parts.items())
         if work > _LARGEST_ROW:
             raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {_LARGEST_ROW:,}")
         if "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram("a variable keeps a number of each row")
         self.program, owners = _write(graph, self.parts, batch, self.load, self.totals, self.assembler)
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
-        self.inputs = [of for of in owners if type(of) is int]
+        self.inputs = [*graph.leaves("input")]
         self.variables = owners[len(self.inputs) :]
         self.locks = LockAll(self.variables)
         self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)

@@ -54,7 +54,7 @@ def _stands_for(op):
     _, single_ops, trials = _COMPOSITES[op]
     specs = [pool()["cpu:0"].spec(shape, np.float64) for shape in trials[-1][0]]
     try:
-        graph, _, _ = trace(single_ops, specs)
+        graph, _ = trace(single_ops, specs)
     except (LookupError, TypeError, ValueError):
         return False
     except AttributeError as error:

@@ -123,7 +123,7 @@ from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 from levels.support.checks import cache_key, check_bool, numeric_array
 from levels.support.inputs import even, row_numbers
 from levels.support.operators import SeveralOps, array_function, check_recorded
-from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, pinned_address
+from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, makes_variables, pinned_address
 from levels.support.tapes import leave
 
 # %% [markdown]
@@ -1016,19 +1016,26 @@ trace(mean_error, signature)
 
 # %% [markdown]
 # The list has four ops, and not one number was computed. But which op reads which? The version that we keep writes
-# each op as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes together are a **graph**.
+# each op as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes together are a **graph**. What a
+# graph begins with, such as an argument, is a **leaf**: a node without inputs, which has a `source` instead.
 
 
 # %%
 #| export graph
 """Tracing: a function of tensors is run once on symbols, and its ops become a graph."""
 
+from dataclasses import dataclass
 
+
+@dataclass(eq=False)
 class Node:
     """One op of a graph, with nodes as its inputs; or a leaf: an "input", a "variable" or a "constant"."""
 
-    def __init__(self, op, inputs, attrs, spec):
-        self.op, self.inputs, self.attrs, self.spec = op, inputs, attrs, spec
+    op: str
+    inputs: list
+    attrs: dict
+    spec: Spec
+    source: object = None  # of a leaf: the number of the input, the variable, or the constant's tensor
 
     def __repr__(self):
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
@@ -1068,13 +1075,13 @@ class Symbol(Tensor):
 
 
 # %%
-x0 = Symbol(None, Node("input", [], {"of": 0}, signature[0]))
+x0 = Symbol(None, Node("input", [], {}, signature[0], source=0))
 x0, x0.node
 
 # %% [markdown]
 # The interpreter notes a node for each op. What existed before the trace becomes a leaf of the graph. A tensor
-# becomes a constant. A variable stays a variable, since its value differs from step to step. The attribute `of` of a
-# leaf says what the leaf stands for. `assign` changes what the variable means in the trace, and nothing outside it.
+# becomes a constant. A variable stays a variable, since its value differs from step to step. The leaf's `source` is that
+# tensor or that variable. `assign` changes what the variable means in the trace, and nothing outside it.
 
 
 # %%
@@ -1083,7 +1090,8 @@ class Trace(Interpreter):
     """The interpreter that records each op as a node. `env`: {a variable or a constant: its current value}."""
 
     def __init__(self):
-        self.nodes, self.env = [], {}
+        self.nodes = []
+        self.env = {}
 
     def do(self, op, plan, inputs, attrs):
         return self.add_node(op, [self.node(x) for x in inputs], attrs, plan.spec)
@@ -1097,13 +1105,14 @@ class Trace(Interpreter):
     def add_leaf(self, kind, x):
         """Return the current value of a variable or a constant tensor; at first, a new leaf."""
         if x not in self.env:
-            self.env[x] = self.add_node(kind, [], {"of": x}, x.spec)
+            self.env[x] = self.add_node(kind, [], {}, x.spec, x)
         return self.env[x]
 
-    def add_node(self, op, inputs, attrs, spec):
+    def add_node(self, op, inputs, attrs, spec, source=None):
         """Add a node to the trace, and return its symbol."""
-        self.nodes.append(Node(op, inputs, attrs, spec))
-        return Symbol(self, self.nodes[-1])
+        node = Node(op, inputs, attrs, spec, source)
+        self.nodes.append(node)
+        return Symbol(self, node)
 
     def node(self, x):
         """Return the node of a symbol, or of a tensor as a constant. Raises TypeError for another trace's symbol."""
@@ -1120,21 +1129,29 @@ class Trace(Interpreter):
 
 # %%
 #| export graph
+@dataclass(eq=False)
 class Graph:
-    """Nodes, each after its inputs; `outputs`, nodes of the results; `updates`, {variable: node of its new value}."""
+    """A function of tensors as data."""
 
-    def __init__(self, nodes, outputs, updates):
-        self.nodes, self.outputs, self.updates = nodes, outputs, updates
+    nodes: list  # each after its inputs
+    outputs: list  # the nodes of the results
+    updates: dict  # variable -> the node of its new value
 
-    ops = property(lambda self: [node for node in self.nodes if node.inputs], doc="The nodes that are no leaves.")
+    @property
+    def ops(self):
+        """The nodes that are no leaves."""
+        return [node for node in self.nodes if node.inputs]
+
+    def leaves(self, kind):
+        """Return {source: leaf} for the leaves of this kind, such as "variable"."""
+        return {node.source: node for node in self.nodes if node.op == kind}
 
     def __repr__(self):
         return ", ".join(node.op for node in self.ops)
 
 
 # %% [markdown]
-# `trace` runs a function on symbols. It returns three things: the graph, what the function returned, and the
-# variables that were created during the trace.
+# `trace` runs a function on symbols. It returns the graph, and what the function returned.
 
 
 # %%
@@ -1151,9 +1168,10 @@ def _results_of(given, name="function"):
 
 
 def trace(python, signature):
-    """Run `python` on symbols of these Specs. Return the graph, what `python` returned, and the variables it made."""
-    here, before, begun = Trace(), DOOR.top, next(CREATED)
-    args = [here.add_node("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
+    """Run `python` on symbols of these Specs. Return the graph, and what `python` returned."""
+    here = Trace()
+    before = DOOR.top
+    args = [here.add_node("input", [], {}, x, k) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.top = here
     try:
         result = python(*args)
@@ -1161,20 +1179,19 @@ def trace(python, signature):
     finally:
         DOOR.top = before
     new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
-    updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
-    return Graph(here.nodes, outputs, updates), result, [v for v in new if v.created > begun]
+    updates = {v: node for v, node in new.items() if node.source is not v}
+    return Graph(here.nodes, outputs, updates), result
 
 
 # %% [markdown]
 # ## A step is data (1 min)
 #
-# Now we trace the whole train step, with its tape and its updates. (The `trace` that we keep also returns the result,
-# and the variables that were made.)
+# Now we trace the whole train step, with its tape and its updates. (The `trace` that we keep also returns the result.)
 
 # %%
 from course.inspection import graphs
 
-graph, result, made = trace(step, signature)
+graph, result = trace(step, signature)
 print(graphs.listed(graph))
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
@@ -1198,7 +1215,7 @@ def wasteful(rows, target):
     return mean_error(rows, target)
 
 
-before, _, _ = trace(wasteful, signature)
+before, _ = trace(wasteful, signature)
 before
 
 # %% [markdown]
@@ -1248,18 +1265,19 @@ dce(before)
 # ## Replay (6 min)
 #
 # The easiest way to run a graph is to run its ops in order. Only the leaves are different: an argument, a variable or
-# a constant already has its value. (Its attribute `of` says which one it is.)
+# a constant already has its value. (Its `source` says which one it is.)
 
 
 # %%
 def replayed(graph, *args):
     value = {}
     for node in graph.nodes:
-        of = node.attrs.get("of")
         if node.inputs:
             value[node] = apply(node.op, *[value[x] for x in node.inputs], **node.attrs)
+        elif node.op == "input":
+            value[node] = args[node.source]
         else:
-            value[node] = args[of] if node.op == "input" else as_tensor(of)
+            value[node] = as_tensor(node.source)
     for variable, node in graph.updates.items():
         variable.assign(value[node])
     return value[graph.outputs[0]]
@@ -1282,7 +1300,7 @@ def talking_step(rows, target):
     return loss
 
 
-talking, _, _ = trace(talking_step, signature)
+talking, _ = trace(talking_step, signature)
 for i in task.batches[:100]:
     replayed(talking, gather(x_, i), gather(y_, i))
 
@@ -1322,7 +1340,7 @@ print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the
 def parts_of(graph, one_row_more):
     parts, specs = {}, {}
     for node in graph.nodes:
-        specs[node] = one_row_more[node.attrs["of"]] if node.op == "input" else node.spec
+        specs[node] = one_row_more[node.source] if node.op == "input" else node.spec
         if node.inputs:
             specs[node] = planned(node.op, [specs[x] for x in node.inputs], node.attrs).spec
         read = {parts[x] for x in node.inputs}
@@ -1367,7 +1385,7 @@ def value_of(node, *inputs):
 
 # %%
 def by_rows(graph, args):
-    values = {x: x.attrs["of"].numpy() for x in graph.nodes if x.op in ("variable", "constant")}
+    values = {x: x.source.numpy() for x in graph.nodes if x.op in ("variable", "constant")}
     sums = {x: 0.0 for x in graph.ops if parts[x] == "sum"}
 
     def compute(part):
@@ -1377,7 +1395,7 @@ def by_rows(graph, args):
 
     compute("before")
     for k in range(len(args[0])):
-        values |= {x: args[x.attrs["of"]][k : k + 1] for x in graph.nodes if x.op == "input"}
+        values |= {x: args[x.source][k : k + 1] for x in graph.nodes if x.op == "input"}
         compute("row")
         for x in sums:
             first, *second = [values[y] for y in x.inputs]
@@ -1443,7 +1461,7 @@ class Replay:
         """Run one step on these arguments: update the variables, and return the results."""
         value_of = {"input": args.__getitem__, "variable": Variable.read_value, "constant": as_tensor}
         with self.lock:  # one thread at a time
-            values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
+            values = {x: value_of[x.op](x.source) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
                 values[node] = DOOR.bottom.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
             for variable, node in self.graph.updates.items():
@@ -1628,20 +1646,20 @@ def _place(part, index, row):
 def _write(graph, parts, batch, load, total_of, assembler):
     """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
-    values = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
-    owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
+    values = {x: x.source.numpy().astype(object) for x in graph.nodes if x.op == "constant"}
+    owned = graph.leaves("input") | graph.leaves("variable") | graph.updates
     a = assembler("steps", next(iter(owned.values())).spec.dtype)
     batches = a.array("batches", "steps", batch, rows_of="rows")
     outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
     sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in owned.values()]
-    arrays = {of: a.array(f"array{k}", *sizes[k]) for k, of in enumerate(owned)}
+    arrays = {source: a.array(f"array{k}", *sizes[k]) for k, source in enumerate(owned)}
 
     def compute(part, row=None):
         for x in graph.nodes:
             if parts[x] == part and x.inputs:
                 values[x] = _lowering_of(x.op)(x, shape[x], *[values[y] for y in x.inputs])
             elif parts[x] == part and x not in values:
-                numbers = [a.load(arrays[x.attrs["of"]], *_place(part, index, row)) for index in np.ndindex(shape[x])]
+                numbers = [a.load(arrays[x.source], *_place(part, index, row)) for index in np.ndindex(shape[x])]
                 values[x] = np.array(numbers, object).reshape(shape[x])
 
     def keep(nodes, places, *step, row=None):
@@ -1692,14 +1710,14 @@ class RowProgram:
         self.graph, self.parts = graph, row_parts(graph, batch) if batch else {}
         if "row" not in self.parts.values():
             raise NoProgram("it reads no rows")
-        work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
+        work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in self.parts.items())
         if work > _LARGEST_ROW:
             raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {_LARGEST_ROW:,}")
         if "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram("a variable keeps a number of each row")
         self.program, owners = _write(graph, self.parts, batch, self.load, self.totals, self.assembler)
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
-        self.inputs = [of for of in owners if type(of) is int]
+        self.inputs = [*graph.leaves("input")]
         self.variables = owners[len(self.inputs) :]
         self.locks = LockAll(self.variables)
         self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)
@@ -1883,11 +1901,13 @@ class _Programs:
 
         Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
         """
-        graph, result, made = trace(self.python, signature)
-        if made:  # on its first call a layer may make variables; the second trace finds them
-            graph, result, made = trace(self.python, signature)
-        if made:
-            raise ValueError("a variable is made in every call of this function; make it once, outside")
+        newest = next(CREATED)
+        graph, result = trace(self.python, signature)
+        if makes_variables(graph, newest):  # as a layer does on its first call; the second trace finds them
+            newest = next(CREATED)
+            graph, result = trace(self.python, signature)
+            if makes_variables(graph, newest):
+                raise ValueError("a variable is made in every call of this function; make it once, outside")
         if over:
             _check_single(graph.outputs)
         return graph, result

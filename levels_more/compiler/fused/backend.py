@@ -51,7 +51,7 @@ def overwritten(graph, units):
     """
     unit_number = {node: n for n, unit in enumerate(units) for node in unit.nodes}
     last_reader = _last_readers(units)
-    old = {node.attrs["of"]: node for node in graph.nodes if node.op == "variable"}
+    old = graph.leaves("variable")
     new_values = [*graph.updates.values()]
     places = {}
     for variable, node in graph.updates.items():
@@ -113,9 +113,8 @@ class FusedProgram:
         self.limits = row_limits(graph)
         self.units, self.lock = units_of(graph), threading.Lock()
         leaves = [node for node in graph.nodes if not node.inputs]
-        self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
-        read = [node.attrs["of"] for node in leaves if node.op == "variable"]
-        self.variables = [*dict.fromkeys([*read, *graph.updates])]
+        self.inputs = [*graph.leaves("input")]
+        self.variables = [*graph.leaves("variable") | graph.updates]
         self.locks = LockAll(self.variables)
         inputs = [("input", k) for k in self.inputs]
         outputs = [("out", k) for k in range(len(graph.outputs))]
@@ -147,10 +146,9 @@ class FusedProgram:
 
     def leaf(self, node, over):
         """The place of the numbers of a leaf: a fixed address, or the name of an address that each call passes."""
-        of = node.attrs["of"]
         if node.op == "input":
-            return address(self.buffer(node.spec, node).data) if over else (node.op, of)
-        return _home(of) if node.op == "variable" else address(of.data)
+            return address(self.buffer(node.spec, node).data) if over else (node.op, node.source)
+        return _home(node.source) if node.op == "variable" else address(node.source.data)
 
     def buffer(self, spec, key):
         """Allocate memory for this Spec, and keep it under this key."""
@@ -174,7 +172,7 @@ class FusedProgram:
         for node in self.graph.nodes:
             if node.op == "input":
                 batch = node.spec.shape[0]
-                source = (node.op, node.attrs["of"])
+                source = (node.op, node.source)
                 calls = []
                 width = math.prod(node.spec.shape) // batch
                 for i, rows in shares(batch, parts if batch * width >= WORTH_SHARING else 1):

@@ -665,7 +665,7 @@ def test_tracing_changes_nothing(cpu):
     reduce_sum(v) * 0.1  # a number that was used once is kept
     gc.collect()
     value, used = v.value, cpu.used
-    graph, _, _ = low_level.trace(step, (x.spec,))
+    graph, _ = low_level.trace(step, (x.spec,))
     gc.collect()
     assert v.value is value and 0 < used == cpu.used and len(graph.ops) == 5
     assert [*graph.updates] == [v] and len(listed(graph).splitlines()) == 5

@@ -71,7 +71,7 @@ def function_call(mine, draw):
             y = mine.call(said, once, two)
         yield said, {"": y, "ops on the tape": " ".join(op for op, *_ in tape.records) or "none"}
         said = "f(x) * 2.0 with f(x) = x + x, traced"
-        graph, _, _ = mine.call(said, trace, lambda x: apply("multiply", once(x), 2.0), (two.spec,))
+        graph, _ = mine.call(said, trace, lambda x: apply("multiply", once(x), 2.0), (two.spec,))
         yield said, ", ".join(node.op for node in graph.nodes if node.inputs)
         with eager():
             results, count = calls("inside `with eager():`", doubled, (two,), (three,))
@@ -106,7 +106,7 @@ def programs_told(mine):
 
         def run(self, args):
             for node in self.graph.nodes:
-                given = args[node.attrs["of"]] if node.op == "input" else node
+                given = args[node.source] if node.op == "input" else node
                 if getattr(given, "spec", None) is not node.spec or not hasattr(given, "spec"):
                     told = getattr(given, "spec", None) or describe(given)
                     raise Wrong(f"{mine.said}: the program that was made for {node.spec} is run on {told}")
