@@ -116,12 +116,14 @@ def _write(graph, parts, batch, load, total_of, assembler):
     """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     values = {x: x.source.numpy().astype(object) for x in graph.nodes if x.op == "constant"}
-    owned = graph.leaves("input") | graph.leaves("variable") | graph.updates
-    a = assembler("steps", next(iter(owned.values())).spec.dtype)
+    inputs, variables = graph.leaves("input"), graph.leaves("variable") | graph.updates
+    owners = [*inputs, *variables]
+    a = assembler("steps", next(x.spec.dtype for x in (*inputs.values(), *variables)))
     batches = a.array("batches", "steps", batch, rows_of="rows")
     outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
-    sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in owned.values()]
-    arrays = {source: a.array(f"array{k}", *sizes[k]) for k, source in enumerate(owned)}
+    sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in inputs.values()]
+    sizes += [variable.spec.shape or (1,) for variable in variables]
+    arrays = {source: a.array(f"array{k}", *sizes[k]) for k, source in enumerate(owners)}
 
     def compute(part, row=None):
         for x in graph.nodes:
@@ -146,12 +148,13 @@ def _write(graph, parts, batch, load, total_of, assembler):
                 for term in _lowering_of(f"sum {x.op}")(x, shape[x], *map(values.get, x.inputs)):
                     _each(operator.iadd, total, term)
             keep(graph.outputs, outs, step, row=r)
+            keep(graph.updates.values(), map(arrays.get, graph.updates), row=r)
         for x, sums in totals.items():
             values[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda x, one: one), x), total_of(a, sums))
         compute("after")
         keep(graph.outputs, outs, step)
         keep(graph.updates.values(), map(arrays.get, graph.updates))
-    return a.assemble(), list(arrays)
+    return a.assemble(), owners
 
 
 _LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
@@ -174,8 +177,6 @@ class RowProgram:
         work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in self.parts.items())
         if work > _LARGEST_ROW:
             raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {_LARGEST_ROW:,}")
-        if "row" in {self.parts[x] for x in graph.updates.values()}:
-            raise NoProgram("a variable keeps a number of each row")
         self.program, owners = _write(graph, self.parts, batch, self.load, self.totals, self.assembler)
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [*graph.leaves("input")]
