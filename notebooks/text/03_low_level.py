@@ -1554,8 +1554,8 @@ def row_parts(graph, batch):
 
 
 # %% [markdown]
-# The table `LOWERINGS` is `value_of` for any graph. An elementwise op needs no entry: its scalar function is applied to
-# every number of a row. A function that branches with `if` on a number cannot become instructions.
+# The table `LOWERINGS` is `value_of` for any graph. An elementwise op needs no row in it: its scalar function is applied to
+# every number. A function that branches with `if` on a number cannot become instructions.
 
 
 # %%
@@ -1574,37 +1574,50 @@ def as_instructions(node, *values, **numbers):
 
 
 def _elementwise(node, shape, *inputs):
+    if node.op not in ELEMENTWISE:
+        raise NoProgram(f"{node.op} has no form for single numbers")
     numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
     return np.broadcast_to(_each(functools.partial(as_instructions, node, **numbers), *inputs), shape)
 
 
 def _products(node, shape, x, w):
-    x, w = x.T if node.attrs.get("transpose_x") else x, w.T if node.attrs.get("transpose_w") else w
+    x = x.T if node.attrs.get("transpose_x") else x
+    w = w.T if node.attrs.get("transpose_w") else w
     return np.array([dot(row, unit) for row in x for unit in w.T], object).reshape(shape)
 
 
+LOWERINGS = {  # op -> its numbers, from those of its inputs; else `_elementwise`
+    "matmul": _products,
+    "reshape": lambda node, shape, x: x.reshape(shape),
+}
+
 # %% [markdown]
-# A sum has up to two forms: what each row adds to it, and what is done with the total at the end. Only a mean has the
-# second.
+# An op that adds rows up has a row in a second table, `SHARES`. It says what a single row adds to each of the op's
+# sums. (A mean is a sum that is divided by the count at the end.)
 
 
 # %%
 #| export row_program
-LOWERINGS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the result from a total
-    "matmul": _products,
-    "reshape": lambda node, shape, x: x.reshape(shape),
-    "sum matmul": lambda node, shape, x, dy: [x.T * dy],
-    "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
-    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
-    "end reduce_mean": lambda x, total: total / (x.inputs[0].spec.nbytes / x.spec.nbytes),
+import operator
+
+SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
+    "matmul": lambda shape, x, dy: [x.T * dy],
+    "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
+    "reduce_mean": lambda shape, x: x.reshape(-1, *shape),
 }
 
 
-def _lowering_of(op):
-    """Return the function that computes an op. Raises NoProgram if there is none."""
-    if op not in ELEMENTWISE and op not in LOWERINGS:
-        raise NoProgram(f"{op} has no form for single numbers")
-    return _elementwise if op in ELEMENTWISE else LOWERINGS[op]
+def _add_row(node, totals, *inputs):
+    """Add to an op's sums what one row has. Raises NoProgram for an op without a row in SHARES."""
+    if node.op not in SHARES:
+        raise NoProgram(f"{node.op} has no form for the share of a row")
+    for term in SHARES[node.op](node.spec.shape, *inputs):
+        _each(operator.iadd, totals, term)
+
+
+def _result_of(node, total):
+    """Return the result of a node from a total. Only a mean has another one."""
+    return total / (node.inputs[0].spec.nbytes / node.spec.nbytes) if node.op == "reduce_mean" else total
 
 
 # %% [markdown]
@@ -1635,7 +1648,6 @@ def check_fits(graph):
 
 # %% tags=["hide-input"]
 #| export row_program
-import operator
 import struct
 
 
@@ -1660,7 +1672,7 @@ def _write(graph, parts, batch, load, total_of, assembler):
     def compute(part, row=None):
         for x in graph.nodes:
             if parts[x] == part and x.inputs:
-                values[x] = _lowering_of(x.op)(x, shape[x], *[values[y] for y in x.inputs])
+                values[x] = LOWERINGS.get(x.op, _elementwise)(x, shape[x], *[values[y] for y in x.inputs])
             elif parts[x] == part and x not in values:
                 numbers = [a.load(arrays[x.source], *_place(part, index, row)) for index in np.ndindex(shape[x])]
                 values[x] = np.array(numbers, object).reshape(shape[x])
@@ -1677,12 +1689,11 @@ def _write(graph, parts, batch, load, total_of, assembler):
         with a.loop(batch) as r:
             compute("row", load(a, batches, step, r))
             for x, total in totals.items():
-                for term in _lowering_of(f"sum {x.op}")(x, shape[x], *map(values.get, x.inputs)):
-                    _each(operator.iadd, total, term)
+                _add_row(x, total, *[values[y] for y in x.inputs])
             keep(graph.outputs, outs, step, row=r)
             keep(graph.updates.values(), map(arrays.get, graph.updates), row=r)
         for x, sums in totals.items():
-            values[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda x, one: one), x), total_of(a, sums))
+            values[x] = _each(functools.partial(_result_of, x), total_of(a, sums))
         compute("after")
         keep(graph.outputs, outs, step)
         keep(graph.updates.values(), map(arrays.get, graph.updates))

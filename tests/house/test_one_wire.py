@@ -23,6 +23,7 @@ from levels.support import compiled
 def rows():
     tables = dict(
         kernels=kernels.KERNELS, planners=kernels.PLANNERS, rules=low_level.VJPS, forms=low_level.LOWERINGS,
+        shares=low_level.SHARES,
         activations=mid_level.ACTIVATIONS, initializers=mid_level.INITIALIZERS, losses=mid_level.LOSSES,
         optimizers=mid_level.OPTIMIZERS, stands=compiled.SUBSTITUTIONS, elementwise=kernels.ELEMENTWISE,
         operators=low_level.OPERATORS,
