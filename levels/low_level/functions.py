@@ -29,17 +29,18 @@ def eager():
 
 PASSES = [dce]  # functions that make a graph smaller, in this order
 GUARDS = []  # guard(function, graph) -> a function without arguments: is the program out of date?
-BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (back end, graph -> its rank); lowest first
+BACK_ENDS = [RowProgram]  # they make a program of a graph; the first that fits does it
 
 
 def _program_of(graph, batch, over):
-    """Return the program of the best back end that can hold this graph. If none can, its ops run one by one."""
+    """Return the program of the first back end that fits. If none does, the graph's ops run one by one."""
     reasons = {}
-    for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
+    for back_end in BACK_ENDS:
         try:
             return back_end(graph, batch, over)
         except NoProgram as why:  # then the next one is tried
             reasons.setdefault(str(why), f"{back_end.__name__}: {why}")
+    reasons.pop("", None)  # of a back end whose turn comes later
     return Replay(graph, "; ".join(reasons.values()))
 
 

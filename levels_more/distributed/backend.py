@@ -229,4 +229,4 @@ class StagedProgram(Replay):
         return "\n".join(f"{program!r}\n{messages}" for program, _, messages in self.parts)
 
 
-BACK_ENDS.append((StagedProgram, lambda graph: -1))
+BACK_ENDS.insert(0, StagedProgram)

@@ -30,7 +30,7 @@ def rows():
     )
     lists = dict(passes=low_level.PASSES, back_ends=low_level.BACK_ENDS)
     found = {(name, key): row for name, table in tables.items() for key, row in table.items()}
-    found |= {(name, k): row for name, each in lists.items() for k, row in enumerate(each)}
+    found |= {(name, row.__name__): row for name, each in lists.items() for row in each}
     return found | {(kind, name): value for kind, each in kernels.BACKENDS.items() for name, value in vars(each).items()}
 
 before = rows()

@@ -39,8 +39,8 @@ from levels_more.mid_level import layers, optimizers
 CPU = pool()["cpu:0"]
 THREADS = 8
 BACK_ENDS = {
-    "RowProgram": [(RowProgram, lambda graph: 0)],
-    "FusedProgram": [(FusedProgram, lambda graph: 0)],
+    "RowProgram": [RowProgram],
+    "FusedProgram": [FusedProgram],
     "Replay": [],
 }
 

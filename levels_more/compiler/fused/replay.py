@@ -16,7 +16,7 @@ import ctypes
 from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor
 from levels.support.locks import compiled_once
 from levels.support.storage import alias
-from levels_more.compiler.fused.backend import FusedProgram, shared_buffers
+from levels_more.compiler.fused.backend import FusedProgram, fused_first, shared_buffers
 from levels_more.compiler.fused.loops import Unit, address, loop_program, units_of
 from levels_more.kernels.batched_matmul import has_batches
 
@@ -130,9 +130,12 @@ class FusedReplay(Replay):
         return "\n".join([f"{len(self.graph.ops)} ops in {len(self.units)} launches", *map(repr, self.units)])
 
 
-def rank(graph):
-    """3, after all programs; but 0.2, before those by rows, for products of many matrices, which these cannot hold."""
-    return 0.2 if has_batches(graph) else 3
+def replayed_first(graph, batch, over=False):
+    """A FusedReplay, for products of many matrices, which no row program can hold. Raises NoProgram for other graphs."""
+    if not has_batches(graph):
+        raise NoProgram
+    return FusedReplay(graph, batch, over)
 
 
-BACK_ENDS.append((FusedReplay, rank))
+BACK_ENDS.insert(BACK_ENDS.index(fused_first) + 1, replayed_first)
+BACK_ENDS.append(FusedReplay)  # after all programs

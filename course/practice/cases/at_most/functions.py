@@ -127,7 +127,7 @@ def programs_told(mine):
             return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     before = functions.BACK_ENDS[:]
-    functions.BACK_ENDS[:] = [(Program, lambda graph: 1)]
+    functions.BACK_ENDS[:] = [Program]
     try:
         yield
     finally:
