@@ -81,7 +81,7 @@ def watched(model):
     from levels import low_level as low
     from levels.hardware import Buffer, pool
 
-    back_ends = [back_end for back_end, _ in low.BACK_ENDS]
+    back_ends = [back_end for back_end in low.BACK_ENDS if isinstance(back_end, type)]
     training = model.training
     devices = {type(device) for device in pool().values()}
     functions = {

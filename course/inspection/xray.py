@@ -25,18 +25,18 @@ def opened(model, x, y=None):
 
     If x is a Dataset, the step uses its first batch. Python code runs slower than without the profile function.
     """
-    from levels.low_level import DOOR, EAGER, Interpreter
+    from levels.low_level import DOOR, Interpreter
 
     listener = Listener(watched(model))
 
     class Clock(Interpreter):
-        """An interpreter at the door. Because it is not the level's own EAGER, decorated functions run op by op."""
+        """An interpreter at the door. Because it is not `DOOR.bottom`, decorated functions run op by op."""
 
         def __enter__(self):
             DOOR.top = self
 
         def __exit__(self, *_):
-            DOOR.top = EAGER
+            DOOR.top = DOOR.bottom
 
         def do(self, op, plan, inputs, attrs):
             return super().do(op, listener.timed(op, plan), inputs, attrs)

@@ -5,27 +5,17 @@
 from levels.kernels import reduced
 from levels.support.checks import check_bool
 from levels.support.operators import check_recorded
-from levels.support.tapes import leave
 
 from .ops import reduce_sum
-from .tensors import DOOR, Interpreter, Operators, Variable, _as_tensors, apply, as_tensor
+from .tensors import Operators, Variable, Watcher, _as_tensors, apply, as_tensor
 
 
-class _Tape(Interpreter):
-    """The interpreter in a `with` block: it passes each op on to the one below, and records it."""
+class _Tape(Watcher):
+    """The interpreter in a `with` block that records each op."""
 
     def __init__(self, persistent=False):
-        self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
+        self.records, self.variables = [], {}  # (op, inputs, attrs, y)
         self.persistent = check_bool("persistent", persistent)  # may be read repeatedly
-
-    def __enter__(self):
-        if self.below:
-            raise RuntimeError("this tape was open before; make another one")
-        self.below, DOOR.top = DOOR.top, self
-        return self
-
-    def __exit__(self, *_):
-        leave(DOOR, self)
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
@@ -37,9 +27,6 @@ class _Tape(Interpreter):
         x = self.below.read(variable)
         self.variables.setdefault(variable, x)
         return x
-
-    def assign(self, variable, value):
-        self.below.assign(variable, value)
 
 
 VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradient; or None

@@ -13,39 +13,34 @@ from levels.kernels import KERNELS
 from levels.support.checks import cache_key
 from levels.support.inputs import even, row_numbers
 from levels.support.said import say_once
+from levels.support.storage import CREATED, makes_variables
 
-from .autodiff import GradientTape
 from .graph import _results_of, dce, trace
 from .ops import gather
 from .replay import Replay, _check_single, _stacked
 from .row_program import NoProgram, RowProgram
-from .tensors import DOOR, EAGER, Tensor, Variable, as_tensor, constant
+from .tensors import DOOR, Tensor, Variable, Watcher, as_tensor, constant
 
 
-class Eager(GradientTape):
-    """A tape that records nothing: inside this `with` block a `function` runs undecorated, op by op."""
-
-    def __init__(self):
-        super().__init__()
-        self.records = None
-
-
-eager = Eager
+def eager():
+    """Return a `with` block in which a `function` runs undecorated, op by op."""
+    return Watcher()
 
 
 PASSES = [dce]  # functions that make a graph smaller, in this order
 GUARDS = []  # guard(function, graph) -> a function without arguments: is the program out of date?
-BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (back end, graph -> its rank); lowest first
+BACK_ENDS = [RowProgram]  # they make a program of a graph; the first that fits does it
 
 
 def _program_of(graph, batch, over):
-    """Return the program of the best back end that can hold this graph. If none can, its ops run one by one."""
+    """Return the program of the first back end that fits. If none does, the graph's ops run one by one."""
     reasons = {}
-    for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
+    for back_end in BACK_ENDS:
         try:
             return back_end(graph, batch, over)
         except NoProgram as why:  # then the next one is tried
             reasons.setdefault(str(why), f"{back_end.__name__}: {why}")
+    reasons.pop("", None)  # of a back end whose turn comes later
     return Replay(graph, "; ".join(reasons.values()))
 
 
@@ -93,11 +88,13 @@ class _Programs:
 
         Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
         """
-        graph, result, made = trace(self.python, signature)
-        if made:  # on its first call a layer may make variables; the second trace finds them
-            graph, result, made = trace(self.python, signature)
-        if made:
-            raise ValueError("a variable is made in every call of this function; make it once, outside")
+        newest = next(CREATED)
+        graph, result = trace(self.python, signature)
+        if makes_variables(graph, newest):  # as a layer does on its first call; the second trace finds them
+            newest = next(CREATED)
+            graph, result = trace(self.python, signature)
+            if makes_variables(graph, newest):
+                raise ValueError("a variable is made in every call of this function; make it once, outside")
         if over:
             _check_single(graph.outputs)
         return graph, result
@@ -124,7 +121,7 @@ class Function(_Programs):
     """
 
     def __call__(self, *args):
-        if DOOR.top is not EAGER:  # a tape or a trace needs to see every op
+        if DOOR.top is not DOOR.bottom:  # a tape or a trace needs to see every op
             return self.python(*args)
         args = [as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x for x in args]
         key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
@@ -146,7 +143,7 @@ class Function(_Programs):
             )
         (count,), outs = rows.pop(), []
         parts = [row_numbers("over: batches", part, count) for part in even(batches)]
-        if DOOR.top is not EAGER:
+        if DOOR.top is not DOOR.bottom:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
             return _packed(_stacked([*map(_results_of, results)]), results[-1])
         for part in parts:

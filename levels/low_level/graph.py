@@ -2,18 +2,23 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+from dataclasses import dataclass
+
 from levels.hardware import Spec
 from levels.support.operators import array_function
-from levels.support.storage import CREATED
 
 from .tensors import DOOR, Interpreter, Tensor, Variable, as_tensor
 
 
+@dataclass(eq=False)
 class Node:
     """One op of a graph, with nodes as its inputs; or a leaf: an "input", a "variable" or a "constant"."""
 
-    def __init__(self, op, inputs, attrs, spec):
-        self.op, self.inputs, self.attrs, self.spec = op, inputs, attrs, spec
+    op: str
+    inputs: list
+    attrs: dict
+    spec: Spec
+    source: object = None  # of a leaf: the number of the input, the variable, or the constant's tensor
 
     def __repr__(self):
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
@@ -45,7 +50,8 @@ class Trace(Interpreter):
     """The interpreter that records each op as a node. `env`: {a variable or a constant: its current value}."""
 
     def __init__(self):
-        self.nodes, self.env = [], {}
+        self.nodes = []
+        self.env = {}
 
     def do(self, op, plan, inputs, attrs):
         return self.add_node(op, [self.node(x) for x in inputs], attrs, plan.spec)
@@ -59,13 +65,14 @@ class Trace(Interpreter):
     def add_leaf(self, kind, x):
         """Return the current value of a variable or a constant tensor; at first, a new leaf."""
         if x not in self.env:
-            self.env[x] = self.add_node(kind, [], {"of": x}, x.spec)
+            self.env[x] = self.add_node(kind, [], {}, x.spec, x)
         return self.env[x]
 
-    def add_node(self, op, inputs, attrs, spec):
+    def add_node(self, op, inputs, attrs, spec, source=None):
         """Add a node to the trace, and return its symbol."""
-        self.nodes.append(Node(op, inputs, attrs, spec))
-        return Symbol(self, self.nodes[-1])
+        node = Node(op, inputs, attrs, spec, source)
+        self.nodes.append(node)
+        return Symbol(self, node)
 
     def node(self, x):
         """Return the node of a symbol, or of a tensor as a constant. Raises TypeError for another trace's symbol."""
@@ -75,13 +82,22 @@ class Trace(Interpreter):
         return x.node
 
 
+@dataclass(eq=False)
 class Graph:
-    """Nodes, each after its inputs; `outputs`, nodes of the results; `updates`, {variable: node of its new value}."""
+    """A function of tensors as data."""
 
-    def __init__(self, nodes, outputs, updates):
-        self.nodes, self.outputs, self.updates = nodes, outputs, updates
+    nodes: list  # each after its inputs
+    outputs: list  # the nodes of the results
+    updates: dict  # variable -> the node of its new value
 
-    ops = property(lambda self: [node for node in self.nodes if node.inputs], doc="The nodes that are no leaves.")
+    @property
+    def ops(self):
+        """The nodes that are no leaves."""
+        return [node for node in self.nodes if node.inputs]
+
+    def leaves(self, kind):
+        """Return {source: leaf} for the leaves of this kind, such as "variable"."""
+        return {node.source: node for node in self.nodes if node.op == kind}
 
     def __repr__(self):
         return ", ".join(node.op for node in self.ops)
@@ -99,9 +115,10 @@ def _results_of(given, name="function"):
 
 
 def trace(python, signature):
-    """Run `python` on symbols of these Specs. Return the graph, what `python` returned, and the variables it made."""
-    here, before, begun = Trace(), DOOR.top, next(CREATED)
-    args = [here.add_node("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
+    """Run `python` on symbols of these Specs. Return the graph, and what `python` returned."""
+    here = Trace()
+    before = DOOR.top
+    args = [here.add_node("input", [], {}, x, k) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.top = here
     try:
         result = python(*args)
@@ -109,8 +126,8 @@ def trace(python, signature):
     finally:
         DOOR.top = before
     new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
-    updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
-    return Graph(here.nodes, outputs, updates), result, [v for v in new if v.created > begun]
+    updates = {v: node for v, node in new.items() if node.source is not v}
+    return Graph(here.nodes, outputs, updates), result
 
 
 def needed_by(nodes, wanted):

@@ -11,7 +11,7 @@ from levels.kernels import planned
 from levels.support.storage import alias
 
 from .ops import gather
-from .tensors import EAGER, Variable, as_tensor, constant
+from .tensors import DOOR, Variable, as_tensor, constant
 
 
 class Replay:
@@ -25,9 +25,9 @@ class Replay:
         """Run one step on these arguments: update the variables, and return the results."""
         value_of = {"input": args.__getitem__, "variable": Variable.read_value, "constant": as_tensor}
         with self.lock:  # one thread at a time
-            values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
+            values = {x: value_of[x.op](x.source) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
-                values[node] = EAGER.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
+                values[node] = DOOR.bottom.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.set_value(values[node])
         return [alias(values[node]) for node in self.graph.outputs]

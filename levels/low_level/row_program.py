@@ -68,30 +68,42 @@ def as_instructions(node, *values, **numbers):
 
 
 def _elementwise(node, shape, *inputs):
+    if node.op not in ELEMENTWISE:
+        raise NoProgram(f"{node.op} has no form for single numbers")
     numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
     return np.broadcast_to(_each(functools.partial(as_instructions, node, **numbers), *inputs), shape)
 
 
 def _products(node, shape, x, w):
-    x, w = x.T if node.attrs.get("transpose_x") else x, w.T if node.attrs.get("transpose_w") else w
+    x = x.T if node.attrs.get("transpose_x") else x
+    w = w.T if node.attrs.get("transpose_w") else w
     return np.array([dot(row, unit) for row in x for unit in w.T], object).reshape(shape)
 
 
-LOWERINGS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the result from a total
+LOWERINGS = {  # op -> its numbers, from those of its inputs; else `_elementwise`
     "matmul": _products,
     "reshape": lambda node, shape, x: x.reshape(shape),
-    "sum matmul": lambda node, shape, x, dy: [x.T * dy],
-    "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
-    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
-    "end reduce_mean": lambda x, total: total / (x.inputs[0].spec.nbytes / x.spec.nbytes),
 }
 
 
-def _lowering_of(op):
-    """Return the function that computes an op. Raises NoProgram if there is none."""
-    if op not in ELEMENTWISE and op not in LOWERINGS:
-        raise NoProgram(f"{op} has no form for single numbers")
-    return _elementwise if op in ELEMENTWISE else LOWERINGS[op]
+SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
+    "matmul": lambda shape, x, dy: [x.T * dy],
+    "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
+    "reduce_mean": lambda shape, x: x.reshape(-1, *shape),
+}
+
+
+def _add_row(node, totals, *inputs):
+    """Add to an op's sums what one row has. Raises NoProgram for an op without a row in SHARES."""
+    if node.op not in SHARES:
+        raise NoProgram(f"{node.op} has no form for the share of a row")
+    for term in SHARES[node.op](node.spec.shape, *inputs):
+        _each(operator.iadd, totals, term)
+
+
+def _result_of(node, total):
+    """Return the result of a node from a total. Only a mean has another one."""
+    return total / (node.inputs[0].spec.nbytes / node.spec.nbytes) if node.op == "reduce_mean" else total
 
 
 def check_fits(graph):
@@ -115,20 +127,22 @@ def _place(part, index, row):
 def _write(graph, parts, batch, load, total_of, assembler):
     """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
-    values = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
-    owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
-    a = assembler("steps", next(iter(owned.values())).spec.dtype)
+    values = {x: x.source.numpy().astype(object) for x in graph.nodes if x.op == "constant"}
+    inputs, variables = graph.leaves("input"), graph.leaves("variable") | graph.updates
+    owners = [*inputs, *variables]
+    a = assembler("steps", next(x.spec.dtype for x in (*inputs.values(), *variables)))
     batches = a.array("batches", "steps", batch, rows_of="rows")
     outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
-    sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in owned.values()]
-    arrays = {of: a.array(f"array{k}", *sizes[k]) for k, of in enumerate(owned)}
+    sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in inputs.values()]
+    sizes += [variable.spec.shape or (1,) for variable in variables]
+    arrays = {source: a.array(f"array{k}", *sizes[k]) for k, source in enumerate(owners)}
 
     def compute(part, row=None):
         for x in graph.nodes:
             if parts[x] == part and x.inputs:
-                values[x] = _lowering_of(x.op)(x, shape[x], *[values[y] for y in x.inputs])
+                values[x] = LOWERINGS.get(x.op, _elementwise)(x, shape[x], *[values[y] for y in x.inputs])
             elif parts[x] == part and x not in values:
-                numbers = [a.load(arrays[x.attrs["of"]], *_place(part, index, row)) for index in np.ndindex(shape[x])]
+                numbers = [a.load(arrays[x.source], *_place(part, index, row)) for index in np.ndindex(shape[x])]
                 values[x] = np.array(numbers, object).reshape(shape[x])
 
     def keep(nodes, places, *step, row=None):
@@ -143,15 +157,15 @@ def _write(graph, parts, batch, load, total_of, assembler):
         with a.loop(batch) as r:
             compute("row", load(a, batches, step, r))
             for x, total in totals.items():
-                for term in _lowering_of(f"sum {x.op}")(x, shape[x], *map(values.get, x.inputs)):
-                    _each(operator.iadd, total, term)
+                _add_row(x, total, *[values[y] for y in x.inputs])
             keep(graph.outputs, outs, step, row=r)
+            keep(graph.updates.values(), map(arrays.get, graph.updates), row=r)
         for x, sums in totals.items():
-            values[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda x, one: one), x), total_of(a, sums))
+            values[x] = _each(functools.partial(_result_of, x), total_of(a, sums))
         compute("after")
         keep(graph.outputs, outs, step)
         keep(graph.updates.values(), map(arrays.get, graph.updates))
-    return a.assemble(), list(arrays)
+    return a.assemble(), owners
 
 
 _LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
@@ -171,14 +185,12 @@ class RowProgram:
         self.graph, self.parts = graph, row_parts(graph, batch) if batch else {}
         if "row" not in self.parts.values():
             raise NoProgram("it reads no rows")
-        work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
+        work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in self.parts.items())
         if work > _LARGEST_ROW:
             raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {_LARGEST_ROW:,}")
-        if "row" in {self.parts[x] for x in graph.updates.values()}:
-            raise NoProgram("a variable keeps a number of each row")
         self.program, owners = _write(graph, self.parts, batch, self.load, self.totals, self.assembler)
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
-        self.inputs = [of for of in owners if type(of) is int]
+        self.inputs = [*graph.leaves("input")]
         self.variables = owners[len(self.inputs) :]
         self.locks = LockAll(self.variables)
         self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)

@@ -13,6 +13,7 @@ from levels.kernels import planned
 from levels.support.checks import check_bool, numeric_array
 from levels.support.operators import SeveralOps
 from levels.support.storage import Storage
+from levels.support.tapes import leave
 
 
 class Interpreter:
@@ -32,11 +33,13 @@ class Interpreter:
 
 
 class _Door(threading.local):
-    top = Interpreter()  # the interpreter; each thread has its own
+    """Holds the interpreter of each thread, `top`. At first it is `bottom`, which runs each op."""
+
+    bottom = Interpreter()
+    top = bottom
 
 
 DOOR = _Door()
-EAGER = DOOR.top
 
 
 def apply(op, *inputs, **attrs):
@@ -160,6 +163,32 @@ class Variable(Storage, Operators):
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
         DOOR.top.assign(self, value)
+
+
+class Watcher(Interpreter):
+    """An interpreter in a `with` block: it passes each op on to the one below. It can be opened once."""
+
+    below = None
+    records = None  # it keeps none; a tape does
+
+    def __enter__(self):
+        if self.below:
+            raise RuntimeError("this tape was open before; make another one")
+        self.below = DOOR.top
+        DOOR.top = self
+        return self
+
+    def __exit__(self, *_):
+        leave(DOOR, self)
+
+    def do(self, op, plan, inputs, attrs):
+        return self.below.do(op, plan, inputs, attrs)
+
+    def read(self, variable):
+        return self.below.read(variable)
+
+    def assign(self, variable, value):
+        self.below.assign(variable, value)
 
 
 def _copied(kind, array, name, *more):

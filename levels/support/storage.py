@@ -53,6 +53,12 @@ class Storage:
         return current
 
 
+def makes_variables(graph, newest):
+    """Return whether the graph has variables that were created after `newest` was taken from CREATED."""
+    read = [node.source for node in graph.nodes if node.op == "variable"]
+    return any(variable.created > newest for variable in (*read, *graph.updates))
+
+
 def pinned_address(variable, to_write=True):
     """Return the address of a variable's numbers, or with `to_write` of a private copy to overwrite. Hold its lock."""
     if variable.pinned is None and to_write:

@@ -38,10 +38,10 @@ def constant_fold(graph):
             function = functools.partial(KERNELS[node.op, "cpu"], **numbers)
             with suppress(ArithmeticError, TypeError), np.errstate(all="ignore"):
                 # if Python raises, as for 1 / 0 or a complex root, the op is left to its kernel
-                numbers = [x.attrs["of"].numpy().astype(object) for x in inputs]
+                numbers = [x.source.numpy().astype(object) for x in inputs]
                 value = np.asarray(np.frompyfunc(function, len(inputs), 1)(*numbers), node.spec.dtype)
                 value = np.broadcast_to(value, node.spec.shape)
-                return Node("constant", (), {"of": constant(value)}, node.spec)
+                return Node("constant", (), {}, node.spec, constant(value))
         return Node(node.op, inputs, node.attrs, node.spec)
 
     return rebuilt(graph, change)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 import numpy as np
 
 from levels.high_level import Callback, loops
-from levels.low_level import DOOR, EAGER, function
+from levels.low_level import DOOR, function
 from levels.support.checks import check_bool, check_int, check_positive
 from levels_more.checks import as_python, takes
 from levels_more.compiler.dependencies import of_levels
@@ -262,7 +262,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
     held = [] if validation is None else [Validation(model, validation)]
     lines = verbose == 2 or (verbose == 1 and not shows_bars())
     with hold_interrupts() as pressed, progress(data, epochs) if verbose and not lines else nullcontext() as bar:
-        if callbacks or held or training.counted.all or GRAPH_TRANSFORM.change or DOOR.top is not EAGER:
+        if callbacks or held or training.counted.all or GRAPH_TRANSFORM.change or DOOR.top is not DOOR.bottom:
             ahead = None
         params = {"verbose": verbose, "epochs": first + epochs, "steps": None if math.isnan(data.length) else len(data)}
         attach(callbacks, model, params)

@@ -1,8 +1,8 @@
 """More functions of tensors and their gradients, all operators, and the compiler."""
 
 from levels.low_level import (
-    BACK_ENDS, DOOR, DTYPES, EAGER, Eager, Function, GUARDS, GradientTape, Graph, Interpreter, LOWERINGS, NoProgram,
-    Node, OPERATORS, Operators, PASSES, Replay, RowProgram, Symbol, Tensor, Trace, VJPS, Variable, WALKS, apply,
+    BACK_ENDS, DOOR, DTYPES, Function, GUARDS, GradientTape, Graph, Interpreter, LOWERINGS, NoProgram, Node, OPERATORS,
+    Operators, PASSES, Replay, RowProgram, SHARES, Symbol, Tensor, Trace, VJPS, Variable, WALKS, Watcher, apply,
     as_instructions, as_tensor, backward_pass, binary_op, check_fits, clip, constant, dce, dnn, dnn_classifier, eager,
     exp, function, gather, hand_on, linear_regression, log, needed_by, quickest_walk, reachable, reduce_mean,
     reduce_sum, relu, row_parts, sigmoid, sqrt, tasks, trace, unbroadcast,

@@ -6,7 +6,7 @@ import reprlib
 import numpy as np
 
 from levels.hardware import PLACE
-from levels.low_level import DOOR, OPERATORS, VJPS, GradientTape, Operators, Tensor, as_tensor, constant
+from levels.low_level import DOOR, OPERATORS, VJPS, Operators, Tensor, Watcher, as_tensor, constant
 from levels_more.checks import dtype_of, number, sizes
 from levels_more.hardware.devices import placed_on, pool
 
@@ -78,7 +78,7 @@ def moved(x, name):
         raise LookupError(f"to: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     y = place.put(x.numpy(), Tensor)
     stands = DOOR.top
-    while isinstance(stands, GradientTape):  # recorded here, because a copy is not an op with a kernel
+    while isinstance(stands, Watcher):  # recorded here, because a copy is not an op with a kernel
         if stands.records is not None:
             stands.records.append(("to", [x], {"name": name}, y))
         stands = stands.below

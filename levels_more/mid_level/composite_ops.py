@@ -12,7 +12,7 @@ import numpy as np
 
 from levels.hardware import pool
 from levels.kernels import Plan, kernel, lowered, planned
-from levels.low_level import DOOR, EAGER, VJPS, GradientTape, Tensor, apply, as_tensor, nn, reduce_sum, trace
+from levels.low_level import DOOR, VJPS, GradientTape, Tensor, apply, as_tensor, nn, reduce_sum, trace
 from levels.mid_level import layers, losses
 from levels.support.locks import compiled_once
 from levels_more.compiler.dependencies import of_levels
@@ -54,7 +54,7 @@ def _stands_for(op):
     _, single_ops, trials = _COMPOSITES[op]
     specs = [pool()["cpu:0"].spec(shape, np.float64) for shape in trials[-1][0]]
     try:
-        graph, _, _ = trace(single_ops, specs)
+        graph, _ = trace(single_ops, specs)
     except (LookupError, TypeError, ValueError):
         return False
     except AttributeError as error:
@@ -76,7 +76,7 @@ def fuses(op, x):
     stands = DOOR.top
     while type(stands) is GradientTape and type(stands.records) is list:
         stands = stands.below
-    here = stands is EAGER and type(x) is Tensor and x.spec.device.kind == "cpu"
+    here = stands is DOOR.bottom and type(x) is Tensor and x.spec.device.kind == "cpu"
     return here and _rules_are_ours(op) and _stands_for(op)
 
 

@@ -51,10 +51,10 @@ class EagerStep(ShortFunction):
         (A program that overwrites the old values would have to copy them first, since tensors share their memory.)
         """
         old = [node for node in graph.nodes if node.op == "variable"]
-        self.old = [node.attrs["of"] for node in old]
+        self.old = [node.source for node in old]
         self.changed = [*graph.updates]
         self.locks = LockAll({*self.old, *self.changed})
-        new = {x: Node("input", (), {"of": k}, x.spec) for k, x in enumerate(old, len(self.variables))}
+        new = {x: Node("input", (), {}, x.spec, k) for k, x in enumerate(old, len(self.variables))}
         for x in graph.nodes:
             if x.inputs:
                 new[x] = Node(x.op, tuple(map(new.get, x.inputs)), x.attrs, x.spec)

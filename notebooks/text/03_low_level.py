@@ -123,7 +123,7 @@ from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 from levels.support.checks import cache_key, check_bool, numeric_array
 from levels.support.inputs import even, row_numbers
 from levels.support.operators import SeveralOps, array_function, check_recorded
-from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, pinned_address
+from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, makes_variables, pinned_address
 from levels.support.tapes import leave
 
 # %% [markdown]
@@ -153,17 +153,19 @@ class Interpreter:
 # %% [markdown]
 # The door itself is called `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x *
 # 2.0`. Then it looks up the plan with your `planned` of level 2, and hands the op to the installed interpreter,
-# `DOOR.top`. Each thread has its own.
+# `DOOR.top`. Each thread has its own. At first it is `DOOR.bottom`, the interpreter that runs each op.
 
 
 # %%
 #| export tensors most apply
 class _Door(threading.local):
-    top = Interpreter()  # the interpreter; each thread has its own
+    """Holds the interpreter of each thread, `top`. At first it is `bottom`, which runs each op."""
+
+    bottom = Interpreter()
+    top = bottom
 
 
 DOOR = _Door()
-EAGER = DOOR.top
 
 
 def apply(op, *inputs, **attrs):
@@ -460,31 +462,53 @@ x * w + b
 #
 # ## The tape (8 min)
 #
-# The second interpreter is installed by a `with` block. It passes each op on to `below`, the interpreter that was
-# there before, and writes a record: the op's name, its inputs, its attributes and its result. (It also keeps the
-# value of each variable that was read, for a check later. `leave`, from `levels/support`, takes the tape away again,
-# also if one that was opened later is still open.)
+# A `with` block installs another interpreter. It passes each op on to `below`, the interpreter that was there before.
+# (`leave`, from `levels/support`, takes it away again, also if one that was opened later is still open.)
+
+
+# %%
+#| export tensors
+class Watcher(Interpreter):
+    """An interpreter in a `with` block: it passes each op on to the one below. It can be opened once."""
+
+    below = None
+    records = None  # it keeps none; a tape does
+
+    def __enter__(self):
+        if self.below:
+            raise RuntimeError("this tape was open before; make another one")
+        self.below = DOOR.top
+        DOOR.top = self
+        return self
+
+    def __exit__(self, *_):
+        leave(DOOR, self)
+
+    def do(self, op, plan, inputs, attrs):
+        return self.below.do(op, plan, inputs, attrs)
+
+    def read(self, variable):
+        return self.below.read(variable)
+
+    def assign(self, variable, value):
+        self.below.assign(variable, value)
+
+
+# %% [markdown]
+# The second interpreter, the tape, also writes a record: the op's name, its inputs, its attributes and its result. (It
+# keeps the value of each variable that was read, too, for a check later.)
 
 # %%
 #| export autodiff most _Tape.do
 """The tape records each op at the door. Read backwards, it gives the gradient."""
 
 
-class _Tape(Interpreter):
-    """The interpreter in a `with` block: it passes each op on to the one below, and records it."""
+class _Tape(Watcher):
+    """The interpreter in a `with` block that records each op."""
 
     def __init__(self, persistent=False):
-        self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
+        self.records, self.variables = [], {}  # (op, inputs, attrs, y)
         self.persistent = check_bool("persistent", persistent)  # may be read repeatedly
-
-    def __enter__(self):
-        if self.below:
-            raise RuntimeError("this tape was open before; make another one")
-        self.below, DOOR.top = DOOR.top, self
-        return self
-
-    def __exit__(self, *_):
-        leave(DOOR, self)
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
@@ -496,9 +520,6 @@ class _Tape(Interpreter):
         x = self.below.read(variable)
         self.variables.setdefault(variable, x)
         return x
-
-    def assign(self, variable, value):
-        self.below.assign(variable, value)
 
 
 # %%
@@ -981,7 +1002,7 @@ def trace(python, signature):
     try:
         python(*[Tensor(spec, source=here) for spec in signature])
     finally:  # also after an error, so that later ops run and are not traced
-        DOOR.top = EAGER
+        DOOR.top = DOOR.bottom
     return here.nodes
 
 
@@ -995,19 +1016,26 @@ trace(mean_error, signature)
 
 # %% [markdown]
 # The list has four ops, and not one number was computed. But which op reads which? The version that we keep writes
-# each op as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes together are a **graph**.
+# each op as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes together are a **graph**. What a
+# graph begins with, such as an argument, is a **leaf**: a node without inputs, which has a `source` instead.
 
 
 # %%
 #| export graph
 """Tracing: a function of tensors is run once on symbols, and its ops become a graph."""
 
+from dataclasses import dataclass
 
+
+@dataclass(eq=False)
 class Node:
     """One op of a graph, with nodes as its inputs; or a leaf: an "input", a "variable" or a "constant"."""
 
-    def __init__(self, op, inputs, attrs, spec):
-        self.op, self.inputs, self.attrs, self.spec = op, inputs, attrs, spec
+    op: str
+    inputs: list
+    attrs: dict
+    spec: Spec
+    source: object = None  # of a leaf: the number of the input, the variable, or the constant's tensor
 
     def __repr__(self):
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
@@ -1047,13 +1075,13 @@ class Symbol(Tensor):
 
 
 # %%
-x0 = Symbol(None, Node("input", [], {"of": 0}, signature[0]))
+x0 = Symbol(None, Node("input", [], {}, signature[0], source=0))
 x0, x0.node
 
 # %% [markdown]
 # The interpreter notes a node for each op. What existed before the trace becomes a leaf of the graph. A tensor
-# becomes a constant. A variable stays a variable, since its value differs from step to step. The attribute `of` of a
-# leaf says what the leaf stands for. `assign` changes what the variable means in the trace, and nothing outside it.
+# becomes a constant. A variable stays a variable, since its value differs from step to step. The leaf's `source` is that
+# tensor or that variable. `assign` changes what the variable means in the trace, and nothing outside it.
 
 
 # %%
@@ -1062,7 +1090,8 @@ class Trace(Interpreter):
     """The interpreter that records each op as a node. `env`: {a variable or a constant: its current value}."""
 
     def __init__(self):
-        self.nodes, self.env = [], {}
+        self.nodes = []
+        self.env = {}
 
     def do(self, op, plan, inputs, attrs):
         return self.add_node(op, [self.node(x) for x in inputs], attrs, plan.spec)
@@ -1076,13 +1105,14 @@ class Trace(Interpreter):
     def add_leaf(self, kind, x):
         """Return the current value of a variable or a constant tensor; at first, a new leaf."""
         if x not in self.env:
-            self.env[x] = self.add_node(kind, [], {"of": x}, x.spec)
+            self.env[x] = self.add_node(kind, [], {}, x.spec, x)
         return self.env[x]
 
-    def add_node(self, op, inputs, attrs, spec):
+    def add_node(self, op, inputs, attrs, spec, source=None):
         """Add a node to the trace, and return its symbol."""
-        self.nodes.append(Node(op, inputs, attrs, spec))
-        return Symbol(self, self.nodes[-1])
+        node = Node(op, inputs, attrs, spec, source)
+        self.nodes.append(node)
+        return Symbol(self, node)
 
     def node(self, x):
         """Return the node of a symbol, or of a tensor as a constant. Raises TypeError for another trace's symbol."""
@@ -1099,21 +1129,29 @@ class Trace(Interpreter):
 
 # %%
 #| export graph
+@dataclass(eq=False)
 class Graph:
-    """Nodes, each after its inputs; `outputs`, nodes of the results; `updates`, {variable: node of its new value}."""
+    """A function of tensors as data."""
 
-    def __init__(self, nodes, outputs, updates):
-        self.nodes, self.outputs, self.updates = nodes, outputs, updates
+    nodes: list  # each after its inputs
+    outputs: list  # the nodes of the results
+    updates: dict  # variable -> the node of its new value
 
-    ops = property(lambda self: [node for node in self.nodes if node.inputs], doc="The nodes that are no leaves.")
+    @property
+    def ops(self):
+        """The nodes that are no leaves."""
+        return [node for node in self.nodes if node.inputs]
+
+    def leaves(self, kind):
+        """Return {source: leaf} for the leaves of this kind, such as "variable"."""
+        return {node.source: node for node in self.nodes if node.op == kind}
 
     def __repr__(self):
         return ", ".join(node.op for node in self.ops)
 
 
 # %% [markdown]
-# `trace` runs a function on symbols. It returns three things: the graph, what the function returned, and the
-# variables that were created during the trace.
+# `trace` runs a function on symbols. It returns the graph, and what the function returned.
 
 
 # %%
@@ -1130,9 +1168,10 @@ def _results_of(given, name="function"):
 
 
 def trace(python, signature):
-    """Run `python` on symbols of these Specs. Return the graph, what `python` returned, and the variables it made."""
-    here, before, begun = Trace(), DOOR.top, next(CREATED)
-    args = [here.add_node("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
+    """Run `python` on symbols of these Specs. Return the graph, and what `python` returned."""
+    here = Trace()
+    before = DOOR.top
+    args = [here.add_node("input", [], {}, x, k) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.top = here
     try:
         result = python(*args)
@@ -1140,20 +1179,19 @@ def trace(python, signature):
     finally:
         DOOR.top = before
     new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
-    updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
-    return Graph(here.nodes, outputs, updates), result, [v for v in new if v.created > begun]
+    updates = {v: node for v, node in new.items() if node.source is not v}
+    return Graph(here.nodes, outputs, updates), result
 
 
 # %% [markdown]
 # ## A step is data (1 min)
 #
-# Now we trace the whole train step, with its tape and its updates. (The `trace` that we keep also returns the result,
-# and the variables that were made.)
+# Now we trace the whole train step, with its tape and its updates. (The `trace` that we keep also returns the result.)
 
 # %%
 from course.inspection import graphs
 
-graph, result, made = trace(step, signature)
+graph, result = trace(step, signature)
 print(graphs.listed(graph))
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
@@ -1177,7 +1215,7 @@ def wasteful(rows, target):
     return mean_error(rows, target)
 
 
-before, _, _ = trace(wasteful, signature)
+before, _ = trace(wasteful, signature)
 before
 
 # %% [markdown]
@@ -1227,18 +1265,19 @@ dce(before)
 # ## Replay (6 min)
 #
 # The easiest way to run a graph is to run its ops in order. Only the leaves are different: an argument, a variable or
-# a constant already has its value. (Its attribute `of` says which one it is.)
+# a constant already has its value. (Its `source` says which one it is.)
 
 
 # %%
 def replayed(graph, *args):
     value = {}
     for node in graph.nodes:
-        of = node.attrs.get("of")
         if node.inputs:
             value[node] = apply(node.op, *[value[x] for x in node.inputs], **node.attrs)
+        elif node.op == "input":
+            value[node] = args[node.source]
         else:
-            value[node] = args[of] if node.op == "input" else as_tensor(of)
+            value[node] = as_tensor(node.source)
     for variable, node in graph.updates.items():
         variable.assign(value[node])
     return value[graph.outputs[0]]
@@ -1261,7 +1300,7 @@ def talking_step(rows, target):
     return loss
 
 
-talking, _, _ = trace(talking_step, signature)
+talking, _ = trace(talking_step, signature)
 for i in task.batches[:100]:
     replayed(talking, gather(x_, i), gather(y_, i))
 
@@ -1301,7 +1340,7 @@ print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the
 def parts_of(graph, one_row_more):
     parts, specs = {}, {}
     for node in graph.nodes:
-        specs[node] = one_row_more[node.attrs["of"]] if node.op == "input" else node.spec
+        specs[node] = one_row_more[node.source] if node.op == "input" else node.spec
         if node.inputs:
             specs[node] = planned(node.op, [specs[x] for x in node.inputs], node.attrs).spec
         read = {parts[x] for x in node.inputs}
@@ -1346,7 +1385,7 @@ def value_of(node, *inputs):
 
 # %%
 def by_rows(graph, args):
-    values = {x: x.attrs["of"].numpy() for x in graph.nodes if x.op in ("variable", "constant")}
+    values = {x: x.source.numpy() for x in graph.nodes if x.op in ("variable", "constant")}
     sums = {x: 0.0 for x in graph.ops if parts[x] == "sum"}
 
     def compute(part):
@@ -1356,7 +1395,7 @@ def by_rows(graph, args):
 
     compute("before")
     for k in range(len(args[0])):
-        values |= {x: args[x.attrs["of"]][k : k + 1] for x in graph.nodes if x.op == "input"}
+        values |= {x: args[x.source][k : k + 1] for x in graph.nodes if x.op == "input"}
         compute("row")
         for x in sums:
             first, *second = [values[y] for y in x.inputs]
@@ -1422,9 +1461,9 @@ class Replay:
         """Run one step on these arguments: update the variables, and return the results."""
         value_of = {"input": args.__getitem__, "variable": Variable.read_value, "constant": as_tensor}
         with self.lock:  # one thread at a time
-            values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
+            values = {x: value_of[x.op](x.source) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
-                values[node] = EAGER.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
+                values[node] = DOOR.bottom.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.set_value(values[node])
         return [alias(values[node]) for node in self.graph.outputs]
@@ -1515,8 +1554,8 @@ def row_parts(graph, batch):
 
 
 # %% [markdown]
-# The table `LOWERINGS` is `value_of` for any graph. An elementwise op needs no entry: its scalar function is applied to
-# every number of a row. A function that branches with `if` on a number cannot become instructions.
+# The table `LOWERINGS` is `value_of` for any graph. An elementwise op needs no row in it: its scalar function is applied to
+# every number. A function that branches with `if` on a number cannot become instructions.
 
 
 # %%
@@ -1535,37 +1574,50 @@ def as_instructions(node, *values, **numbers):
 
 
 def _elementwise(node, shape, *inputs):
+    if node.op not in ELEMENTWISE:
+        raise NoProgram(f"{node.op} has no form for single numbers")
     numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
     return np.broadcast_to(_each(functools.partial(as_instructions, node, **numbers), *inputs), shape)
 
 
 def _products(node, shape, x, w):
-    x, w = x.T if node.attrs.get("transpose_x") else x, w.T if node.attrs.get("transpose_w") else w
+    x = x.T if node.attrs.get("transpose_x") else x
+    w = w.T if node.attrs.get("transpose_w") else w
     return np.array([dot(row, unit) for row in x for unit in w.T], object).reshape(shape)
 
 
+LOWERINGS = {  # op -> its numbers, from those of its inputs; else `_elementwise`
+    "matmul": _products,
+    "reshape": lambda node, shape, x: x.reshape(shape),
+}
+
 # %% [markdown]
-# A sum has up to two forms: what each row adds to it, and what is done with the total at the end. Only a mean has the
-# second.
+# An op that adds rows up has a row in a second table, `SHARES`. It says what a single row adds to each of the op's
+# sums. (A mean is a sum that is divided by the count at the end.)
 
 
 # %%
 #| export row_program
-LOWERINGS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the result from a total
-    "matmul": _products,
-    "reshape": lambda node, shape, x: x.reshape(shape),
-    "sum matmul": lambda node, shape, x, dy: [x.T * dy],
-    "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
-    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
-    "end reduce_mean": lambda x, total: total / (x.inputs[0].spec.nbytes / x.spec.nbytes),
+import operator
+
+SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
+    "matmul": lambda shape, x, dy: [x.T * dy],
+    "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
+    "reduce_mean": lambda shape, x: x.reshape(-1, *shape),
 }
 
 
-def _lowering_of(op):
-    """Return the function that computes an op. Raises NoProgram if there is none."""
-    if op not in ELEMENTWISE and op not in LOWERINGS:
-        raise NoProgram(f"{op} has no form for single numbers")
-    return _elementwise if op in ELEMENTWISE else LOWERINGS[op]
+def _add_row(node, totals, *inputs):
+    """Add to an op's sums what one row has. Raises NoProgram for an op without a row in SHARES."""
+    if node.op not in SHARES:
+        raise NoProgram(f"{node.op} has no form for the share of a row")
+    for term in SHARES[node.op](node.spec.shape, *inputs):
+        _each(operator.iadd, totals, term)
+
+
+def _result_of(node, total):
+    """Return the result of a node from a total. Only a mean has another one."""
+    return total / (node.inputs[0].spec.nbytes / node.spec.nbytes) if node.op == "reduce_mean" else total
 
 
 # %% [markdown]
@@ -1590,12 +1642,12 @@ def check_fits(graph):
 
 # %% [markdown]
 # `_write` is `by_rows` with registers. Again `compute` computes one part, into the dict `values`. Arguments, variables
-# and results lie in arrays. `_place` gives the indices of a number in such an array, and `keep` stores results. The
-# last fifteen lines are the two loops.
+# and results lie in arrays. `_place` gives the indices of a number in such an array, and `keep` stores results and new
+# values. The new value of a variable may belong to a row: with a single row, the gradient of a bias needs no sum. The
+# last lines are the two loops.
 
 # %% tags=["hide-input"]
 #| export row_program
-import operator
 import struct
 
 
@@ -1607,20 +1659,22 @@ def _place(part, index, row):
 def _write(graph, parts, batch, load, total_of, assembler):
     """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
-    values = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
-    owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
-    a = assembler("steps", next(iter(owned.values())).spec.dtype)
+    values = {x: x.source.numpy().astype(object) for x in graph.nodes if x.op == "constant"}
+    inputs, variables = graph.leaves("input"), graph.leaves("variable") | graph.updates
+    owners = [*inputs, *variables]
+    a = assembler("steps", next(x.spec.dtype for x in (*inputs.values(), *variables)))
     batches = a.array("batches", "steps", batch, rows_of="rows")
     outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
-    sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in owned.values()]
-    arrays = {of: a.array(f"array{k}", *sizes[k]) for k, of in enumerate(owned)}
+    sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in inputs.values()]
+    sizes += [variable.spec.shape or (1,) for variable in variables]
+    arrays = {source: a.array(f"array{k}", *sizes[k]) for k, source in enumerate(owners)}
 
     def compute(part, row=None):
         for x in graph.nodes:
             if parts[x] == part and x.inputs:
-                values[x] = _lowering_of(x.op)(x, shape[x], *[values[y] for y in x.inputs])
+                values[x] = LOWERINGS.get(x.op, _elementwise)(x, shape[x], *[values[y] for y in x.inputs])
             elif parts[x] == part and x not in values:
-                numbers = [a.load(arrays[x.attrs["of"]], *_place(part, index, row)) for index in np.ndindex(shape[x])]
+                numbers = [a.load(arrays[x.source], *_place(part, index, row)) for index in np.ndindex(shape[x])]
                 values[x] = np.array(numbers, object).reshape(shape[x])
 
     def keep(nodes, places, *step, row=None):
@@ -1635,15 +1689,15 @@ def _write(graph, parts, batch, load, total_of, assembler):
         with a.loop(batch) as r:
             compute("row", load(a, batches, step, r))
             for x, total in totals.items():
-                for term in _lowering_of(f"sum {x.op}")(x, shape[x], *map(values.get, x.inputs)):
-                    _each(operator.iadd, total, term)
+                _add_row(x, total, *[values[y] for y in x.inputs])
             keep(graph.outputs, outs, step, row=r)
+            keep(graph.updates.values(), map(arrays.get, graph.updates), row=r)
         for x, sums in totals.items():
-            values[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda x, one: one), x), total_of(a, sums))
+            values[x] = _each(functools.partial(_result_of, x), total_of(a, sums))
         compute("after")
         keep(graph.outputs, outs, step)
         keep(graph.updates.values(), map(arrays.get, graph.updates))
-    return a.assemble(), list(arrays)
+    return a.assemble(), owners
 
 
 # %% [markdown]
@@ -1671,14 +1725,12 @@ class RowProgram:
         self.graph, self.parts = graph, row_parts(graph, batch) if batch else {}
         if "row" not in self.parts.values():
             raise NoProgram("it reads no rows")
-        work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
+        work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in self.parts.items())
         if work > _LARGEST_ROW:
             raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {_LARGEST_ROW:,}")
-        if "row" in {self.parts[x] for x in graph.updates.values()}:
-            raise NoProgram("a variable keeps a number of each row")
         self.program, owners = _write(graph, self.parts, batch, self.load, self.totals, self.assembler)
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
-        self.inputs = [of for of in owners if type(of) is int]
+        self.inputs = [*graph.leaves("input")]
         self.variables = owners[len(self.inputs) :]
         self.locks = LockAll(self.variables)
         self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)
@@ -1773,8 +1825,8 @@ for count in (10, 10, 4, 10):
 #
 # Run these cells and go on, or read how `compiled_once` becomes `function`.
 #
-# `eager` is a tape without records. While it is open, the interpreter is not `EAGER`, and so a `function` runs as plain
-# Python.
+# `eager` opens a `Watcher`, which records nothing. While it is open, `DOOR.top` is not `DOOR.bottom`, and so a
+# `function` runs as plain Python.
 
 
 # %%
@@ -1782,20 +1834,15 @@ for count in (10, 10, 4, 10):
 """A function of tensors that is traced once for each signature, and then runs as a program."""
 
 
-class Eager(GradientTape):
-    """A tape that records nothing: inside this `with` block a `function` runs undecorated, op by op."""
-
-    def __init__(self):
-        super().__init__()
-        self.records = None
-
-
-eager = Eager
+def eager():
+    """Return a `with` block in which a `function` runs undecorated, op by op."""
+    return Watcher()
 
 
 # %% [markdown]
 # Three lists can be extended from outside. (`levels_more` does this.) `PASSES` make a graph smaller. `BACK_ENDS` make
-# a program of it, and the one with the lowest rank is tried first. `GUARDS` say when a program is out of date.
+# a program of it. They are tried in the order of the list, and one that does not fit raises `NoProgram`. `GUARDS` say
+# when a program is out of date.
 
 # %%
 #| export functions
@@ -1803,17 +1850,18 @@ from levels.support.said import say_once
 
 PASSES = [dce]  # functions that make a graph smaller, in this order
 GUARDS = []  # guard(function, graph) -> a function without arguments: is the program out of date?
-BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (back end, graph -> its rank); lowest first
+BACK_ENDS = [RowProgram]  # they make a program of a graph; the first that fits does it
 
 
 def _program_of(graph, batch, over):
-    """Return the program of the best back end that can hold this graph. If none can, its ops run one by one."""
+    """Return the program of the first back end that fits. If none does, the graph's ops run one by one."""
     reasons = {}
-    for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
+    for back_end in BACK_ENDS:
         try:
             return back_end(graph, batch, over)
         except NoProgram as why:  # then the next one is tried
             reasons.setdefault(str(why), f"{back_end.__name__}: {why}")
+    reasons.pop("", None)  # of a back end whose turn comes later
     return Replay(graph, "; ".join(reasons.values()))
 
 
@@ -1868,11 +1916,13 @@ class _Programs:
 
         Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
         """
-        graph, result, made = trace(self.python, signature)
-        if made:  # on its first call a layer may make variables; the second trace finds them
-            graph, result, made = trace(self.python, signature)
-        if made:
-            raise ValueError("a variable is made in every call of this function; make it once, outside")
+        newest = next(CREATED)
+        graph, result = trace(self.python, signature)
+        if makes_variables(graph, newest):  # as a layer does on its first call; the second trace finds them
+            newest = next(CREATED)
+            graph, result = trace(self.python, signature)
+            if makes_variables(graph, newest):
+                raise ValueError("a variable is made in every call of this function; make it once, outside")
         if over:
             _check_single(graph.outputs)
         return graph, result
@@ -1907,7 +1957,7 @@ class Function(_Programs):
     """
 
     def __call__(self, *args):
-        if DOOR.top is not EAGER:  # a tape or a trace needs to see every op
+        if DOOR.top is not DOOR.bottom:  # a tape or a trace needs to see every op
             return self.python(*args)
         args = [as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x for x in args]
         key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
@@ -1929,7 +1979,7 @@ class Function(_Programs):
             )
         (count,), outs = rows.pop(), []
         parts = [row_numbers("over: batches", part, count) for part in even(batches)]
-        if DOOR.top is not EAGER:
+        if DOOR.top is not DOOR.bottom:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
             return _packed(_stacked([*map(_results_of, results)]), results[-1])
         for part in parts:

@@ -10,9 +10,9 @@ from levels_more.low_level import BACK_ENDS, Function
 # What a graph may become, the best first; where none of these can hold it, a Replay. "": by the rule.
 CHOICES = {
     "": list(BACK_ENDS),
-    "RowProgram": [(QuickRowProgram, lambda graph: 0)],
-    "FusedProgram": [(FusedProgram, lambda graph: 0)],
-    "FusedReplay": [(FusedReplay, lambda graph: 0)],
+    "RowProgram": [QuickRowProgram],
+    "FusedProgram": [FusedProgram],
+    "FusedReplay": [FusedReplay],
     "Replay": [],
 }
 

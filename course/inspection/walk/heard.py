@@ -75,18 +75,15 @@ def core_alone():
     from levels.kernels.registry import PLAN_FINISHERS
     from levels.low_level.autodiff import WALKS
     from levels.low_level.functions import BACK_ENDS, PASSES
+    from levels.low_level.graph import dce
+    from levels.low_level.row_program import RowProgram
 
-    own = (
-        (PLAN_FINISHERS, 0),
-        (WALKS, 0),
-        (PASSES, 1),
-        (BACK_ENDS, 1),
-    )  # the tables, each with its number of core entries
+    own = (PLAN_FINISHERS, []), (WALKS, []), (PASSES, [dce]), (BACK_ENDS, [RowProgram])  # with the core's entries
     before = [[*table] for table, _ in own]
     plans = {**PLANS}
     PLANS.clear()
-    for table, count in own:
-        del table[count:]
+    for table, entries in own:
+        table[:] = entries
     try:
         yield
     finally:

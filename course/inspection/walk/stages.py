@@ -205,7 +205,7 @@ def compiled_program(walk):
 def loop(walk):
     text = walk.program.text
     program = walk.program
-    marks = "a.loop(batch", "operator.iadd", 'compute("after")', "graph.updates.values()"
+    marks = "a.loop(batch", "_add_row", 'compute("after")', "graph.updates.values()"
     write = walk.source(walk.compiled.last("_write"), *marks)
     shown = ["…" if k is None else text[k].strip() for k in program.loop_lines()]
     marked = {k for k, line in enumerate(shown) if " = load i64" in line or "icmp" in line}

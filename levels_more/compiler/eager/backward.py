@@ -8,7 +8,7 @@ from operator import is_
 
 import numpy as np
 
-from levels.low_level import DOOR, EAGER, VJPS, WALKS, GradientTape, NoProgram, Replay
+from levels.low_level import DOOR, VJPS, WALKS, NoProgram, Replay, Watcher
 from levels.low_level import backward_pass as op_by_op
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
@@ -25,9 +25,9 @@ _WALKS = {}  # the structure of a tape -> how many were seen, then their _Walk, 
 def at_once():
     """Whether ops run at once in this thread: no trace is open, and no open tape records them."""
     stands = DOOR.top
-    while isinstance(stands, GradientTape) and stands.records is None:
+    while isinstance(stands, Watcher) and stands.records is None:
         stands = stands.below
-    return stands is EAGER
+    return stands is DOOR.bottom
 
 
 def _plain(value):

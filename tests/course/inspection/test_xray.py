@@ -16,7 +16,7 @@ from levels_more.hardware import exp, log, pool
 from levels_more.high_level import Sequential
 from levels_more.high_level.data_adapter import batches_for
 from levels_more.kernels import counted
-from levels_more.low_level import DOOR, EAGER, Replay, constant, device, eager, function
+from levels_more.low_level import DOOR, Replay, constant, device, eager, function
 from levels_more.mid_level import SGD, Adam, BatchNormalization, Dataset, Dense, Dropout
 
 pytestmark = pytest.mark.versions
@@ -261,7 +261,7 @@ def test_it_listens_no_longer_than_the_step():
                 xray.opened(patient, *TEN)
             except ArithmeticError:
                 heard.append("broken")
-            assert sys.getprofile() is profiler and DOOR.top is EAGER
+            assert sys.getprofile() is profiler and DOOR.top is DOOR.bottom
     finally:
         sys.setprofile(None)
     assert heard.count("broken") == 1

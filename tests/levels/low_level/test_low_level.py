@@ -21,7 +21,6 @@ from levels_more.distributed.collectives import COLLECTIVES
 from levels_more.hardware import PLACE, pool
 from levels_more.low_level import (
     DOOR,
-    EAGER,
     VJPS,
     GradientTape,
     Module,
@@ -69,7 +68,7 @@ from levels_more.mid_level import composite_ops  # noqa: F401 (whose rules are t
 def tapes():
     """The open tapes, the outermost first."""
     found, stands = [], DOOR.top
-    while stands is not EAGER:
+    while stands is not DOOR.bottom:
         found += [stands] * (stands.records is not None)
         stands = stands.below
     return found[::-1]
@@ -968,7 +967,7 @@ def test_a_tape_entered_twice_counts_once_or_is_refused():
         y = x * x
     if tape.records:
         assert float(tape.gradient(y, x)) == 4.0
-    DOOR.top = EAGER
+    DOOR.top = DOOR.bottom
 
 
 # a tape that was read can be opened again, and then every op fails with an AttributeError.
@@ -979,7 +978,7 @@ def test_a_tape_that_was_read_is_not_opened_again():
         with pytest.raises(RuntimeError), tape:
             x * x  # noqa: B018
     finally:
-        DOOR.top = EAGER
+        DOOR.top = DOOR.bottom
 
 
 # a persistent tape that is read while a younger one is open goes behind it, and becomes the innermost.

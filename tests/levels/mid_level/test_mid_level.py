@@ -79,11 +79,11 @@ from levels_more.mid_level.notes import noted
 GOLDEN = json.loads((ROOT / "tests" / "support" / "golden" / "golden.json").read_text(encoding="utf-8"))
 GOLDEN["metrics"] = [case for case in GOLDEN["metrics"] if "curve" not in case["arguments"]]  # here AUC is that of ROC
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
-BACK_ENDS = {  # what a graph may become, with a rank each
-    "rows": [(RowProgram, lambda graph: 1)],
+BACK_ENDS = {  # what a graph may become
+    "rows": [RowProgram],
     "replay": [],
-    "any": [(RowProgram, lambda graph: 1), (FusedProgram, lambda graph: 2)],
-    "fused": [(FusedProgram, lambda graph: 1)],
+    "any": [RowProgram, FusedProgram],
+    "fused": [FusedProgram],
 }
 
 

@@ -651,7 +651,7 @@ def summand(step, x, ranks, rank):
         if node.op == "all_reduce":
             return found[node.inputs[0]].numpy()
         if node.op in ("input", "constant"):
-            found[node] = constant(x) if node.op == "input" else node.attrs["of"]
+            found[node] = constant(x) if node.op == "input" else node.source
         else:
             found[node] = apply(node.op, *(found[each] for each in node.inputs), **node.attrs)
 

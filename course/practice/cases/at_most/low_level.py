@@ -45,7 +45,7 @@ def apply(mine, draw):
                 tensors.DOOR.top = before
             if told is None:
                 raise Wrong(
-                    f"{said}, while another interpreter than `EAGER` stands in the door: its `do` was not called"
+                    f"{said}, while another interpreter than `DOOR.bottom` stands in the door: its `do` was not called"
                 )
             yield (
                 said,
