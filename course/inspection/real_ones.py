@@ -121,7 +121,7 @@ QUESTIONS = (
     Question(
         3,
         "Who writes the loop that a compiled step runs?",
-        ("low_level", "_write"),
+        ("low_level", "StepWriter"),
         There("torch", "torch/_inductor/codegen/cpp.py", "CppKernelProxy.codegen_nodes", 4921),
         There("tensorflow", "third_party/xla/xla/service/llvm_ir/fused_ir_emitter.h", "FusedIrEmitter", 48),
         "Ours puts a whole step into one loop over rows; theirs (TensorFlow's with `jit_compile=True`) choose which ops "

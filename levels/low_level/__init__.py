@@ -9,11 +9,12 @@ from levels.support.fronts import absent
 from .autodiff import VJPS, WALKS, GradientTape, backward_pass, hand_on, quickest_walk, reachable, unbroadcast
 from .functions import BACK_ENDS, GUARDS, PASSES, Function, eager, function
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
+from .lowering import LOWERINGS, SHARES, NoProgram, as_instructions, check_fits, row_parts
 from .module import Module
 from .nn import relu, sigmoid
 from .ops import clip, exp, gather, log, reduce_mean, reduce_sum, sqrt
 from .replay import Replay
-from .row_program import LOWERINGS, SHARES, NoProgram, RowProgram, as_instructions, check_fits, row_parts
+from .row_program import OpWriter, RowProgram, StepWriter
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
     DOOR, DTYPES, OPERATORS, Interpreter, Operators, Tensor, Variable, Watcher, apply, as_tensor, binary_op, constant
@@ -21,10 +22,10 @@ from .tensors import (
 
 __all__ = [
     "BACK_ENDS", "DOOR", "DTYPES", "Function", "GUARDS", "GradientTape", "Graph", "Interpreter", "LOWERINGS", "Module",
-    "NoProgram", "Node", "OPERATORS", "Operators", "PASSES", "Replay", "RowProgram", "SHARES", "Symbol", "Tensor",
-    "Trace", "VJPS", "Variable", "WALKS", "Watcher", "apply", "as_instructions", "as_tensor", "backward_pass",
-    "binary_op", "check_fits", "clip", "constant", "dce", "dnn", "dnn_classifier", "eager", "exp", "function",
-    "gather", "hand_on", "linear_regression", "log", "needed_by", "quickest_walk", "reachable", "reduce_mean",
-    "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "trace", "unbroadcast"
+    "NoProgram", "Node", "OPERATORS", "OpWriter", "Operators", "PASSES", "Replay", "RowProgram", "SHARES",
+    "StepWriter", "Symbol", "Tensor", "Trace", "VJPS", "Variable", "WALKS", "Watcher", "apply", "as_instructions",
+    "as_tensor", "backward_pass", "binary_op", "check_fits", "clip", "constant", "dce", "dnn", "dnn_classifier",
+    "eager", "exp", "function", "gather", "hand_on", "linear_regression", "log", "needed_by", "quickest_walk",
+    "reachable", "reduce_mean", "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "trace", "unbroadcast"
 ]
 __getattr__ = absent(__name__)  # says where there is more

@@ -16,9 +16,10 @@ from levels.support.said import say_once
 from levels.support.storage import CREATED, makes_variables
 
 from .graph import _results_of, dce, trace
+from .lowering import NoProgram
 from .ops import gather
 from .replay import Replay, _check_single, _stacked
-from .row_program import NoProgram, RowProgram
+from .row_program import RowProgram
 from .tensors import DOOR, Tensor, Variable, Watcher, as_tensor, constant
 
 
@@ -33,7 +34,7 @@ BACK_ENDS = [RowProgram]  # they make a program of a graph; the first that fits 
 
 
 def _program_of(graph, batch, over):
-    """Return the program of the first back end that fits. If none does, the graph's ops run one by one."""
+    """Return the program of the first back end that fits, else a Replay."""
     reasons = {}
     for back_end in BACK_ENDS:
         try:

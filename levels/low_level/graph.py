@@ -12,13 +12,13 @@ from .tensors import DOOR, Interpreter, Tensor, Variable, as_tensor
 
 @dataclass(eq=False)
 class Node:
-    """One op of a graph, with nodes as its inputs; or a leaf: an "input", a "variable" or a "constant"."""
+    """One op of a graph; or a leaf: an "input", a "variable" or a "constant"."""
 
     op: str
-    inputs: list
+    inputs: list  # nodes
     attrs: dict
     spec: Spec
-    source: object = None  # of a leaf: the number of the input, the variable, or the constant's tensor
+    source: object = None  # of a leaf: an input's number, a variable or a tensor
 
     def __repr__(self):
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"

@@ -1,223 +1,211 @@
-"""A back end that compiles a step to one program: a loop over the rows, which adds up sums, and then the update."""
+"""A back end that makes a step one program: a loop over the rows, then the update."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-import functools
 import math
-import operator
 import struct
 
 import numpy as np
 
-from levels.hardware import REAL, Assembler, dot
-from levels.kernels import ELEMENTWISE, KERNELS, planned
+from levels.hardware import Assembler
 from levels.support.storage import LockAll, address_of, pinned_address
 
+from .lowering import LOWERINGS, NoProgram, _add_row, _each, _elementwise, check_fits, row_parts
 from .tensors import Tensor
 
 
-class NoProgram(Exception):
-    """The reason why a graph cannot become a program of some kind."""
+def _places(shape, row, before=()):
+    """List (index of a number, its place in an array). `before`: indices in front."""
+    found = []
+    for index in np.ndindex(shape):
+        place = index if row is None else (row, *index[1:])
+        found.append((index, (*before, *place) or (0,)))
+    return found
 
 
-def _with_one_more(node, inputs, batch):
-    """Return a node's Spec if the batch had one more row. `inputs`: its inputs' Specs then. NoProgram if none fits."""
-    spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
-    if not node.inputs:
-        return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
-    if attrs.get("shape", ())[:1] == (batch,) and inputs != [x.spec for x in node.inputs]:
-        attrs = attrs | {"shape": grown}
-    try:
-        larger = planned(node.op, inputs, attrs).spec
-    except ValueError as why:  # for example, the step has a shape written into it
-        raise NoProgram(f"{node!r} is for {batch} rows alone ({why})") from None
-    if larger is not spec and larger.shape != grown:
-        raise NoProgram(f"{node!r} grows by more than a row")
-    return larger
+def _loaded(a, array, shape, row):
+    """Write the loads of an array, or of a row of it. Return the registers."""
+    values = np.empty(shape, object)
+    for index, place in _places(shape, row):
+        values[index] = a.load(array, *place)
+    return values
 
 
-def row_parts(graph, batch):
-    """Return {node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs a sum, else "before"}.
+def _store(a, values, array, *before, row):
+    """Write the stores of registers into an array, or into a row of it."""
+    for index, place in _places(values.shape, row, before):
+        a.store(values[index], array, *place)
 
-    Raises NoProgram if the graph cannot be split like this.
+
+def _declared(a, graph, parts, batch):
+    """Declare the arrays of a program: the row numbers, the results, and a dict.
+
+    The dict is {the number of an argument, or a variable: its array}.
     """
-    parts, specs = {}, {}
-    for node in graph.nodes:
-        read = {parts[x] for x in node.inputs}
-        specs[node] = _with_one_more(node, [specs[x] for x in node.inputs], batch)
-        if "row" in read and not read.isdisjoint(("sum", "after")):
-            raise NoProgram(f"{node!r} needs more than a row at a time")
-        if specs[node] is not node.spec:
-            parts[node] = "row"
-        else:
-            parts[node] = "sum" if "row" in read else "before" if read <= {"before"} else "after"
-    return parts
-
-
-def _each(function, *arrays):
-    """Call a function for each number of the broadcast arrays. Return its results."""
-    return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
-
-
-def as_instructions(node, *values, **numbers):
-    """Call an op's scalar function on registers. Raises NoProgram if it needs their numbers, as for an `if`."""
-    try:
-        return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
-    except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
-        raise NoProgram(f"the function of {node.op} cannot be written as instructions ({why})") from None
-
-
-def _elementwise(node, shape, *inputs):
-    if node.op not in ELEMENTWISE:
-        raise NoProgram(f"{node.op} has no form for single numbers")
-    numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
-    return np.broadcast_to(_each(functools.partial(as_instructions, node, **numbers), *inputs), shape)
-
-
-def _products(node, shape, x, w):
-    x = x.T if node.attrs.get("transpose_x") else x
-    w = w.T if node.attrs.get("transpose_w") else w
-    return np.array([dot(row, unit) for row in x for unit in w.T], object).reshape(shape)
-
-
-LOWERINGS = {  # op -> its numbers, from those of its inputs; else `_elementwise`
-    "matmul": _products,
-    "reshape": lambda node, shape, x: x.reshape(shape),
-}
-
-
-SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
-    "matmul": lambda shape, x, dy: [x.T * dy],
-    "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
-    "reduce_mean": lambda shape, x: x.reshape(-1, *shape),
-}
-
-
-def _add_row(node, totals, *inputs):
-    """Add to an op's sums what one row has. Raises NoProgram for an op without a row in SHARES."""
-    if node.op not in SHARES:
-        raise NoProgram(f"{node.op} has no form for the share of a row")
-    for term in SHARES[node.op](node.spec.shape, *inputs):
-        _each(operator.iadd, totals, term)
-
-
-def _result_of(node, total):
-    """Return the result of a node from a total. Only a mean has another one."""
-    return total / (node.inputs[0].spec.nbytes / node.spec.nbytes) if node.op == "reduce_mean" else total
-
-
-def check_fits(graph):
-    """Raise NoProgram for several dtypes, empty arrays, other devices, or replaced kernels that are not elementwise."""
-    edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
-    dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)} | {node.spec.dtype for node in edges}
-    if len(dtypes) != 1 or dtypes.isdisjoint(REAL):
-        raise NoProgram(f"it has {', '.join(sorted(map(str, dtypes)))}; expected one float dtype, and no bools outside")
-    for node in graph.nodes:
-        kind = node.spec.device.kind
-        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS.is_first(node.op, kind)
-        if kind != "cpu" or not ours or 0 in node.spec.shape:
-            raise NoProgram(f"{node!r} on {kind} is left to its kernel")
-
-
-def _place(part, index, row):
-    """Return the indices of a number in its array. `row` is the first if the array has rows."""
-    return (row, *index[1:]) if part == "row" else index or (0,)
-
-
-def _write(graph, parts, batch, load, total_of, assembler):
-    """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
-    shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
-    values = {x: x.source.numpy().astype(object) for x in graph.nodes if x.op == "constant"}
-    inputs, variables = graph.leaves("input"), graph.leaves("variable") | graph.updates
-    owners = [*inputs, *variables]
-    a = assembler("steps", next(x.spec.dtype for x in (*inputs.values(), *variables)))
     batches = a.array("batches", "steps", batch, rows_of="rows")
-    outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
-    sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in inputs.values()]
-    sizes += [variable.spec.shape or (1,) for variable in variables]
-    arrays = {source: a.array(f"array{k}", *sizes[k]) for k, source in enumerate(owners)}
+    outs = []
+    for k, node in enumerate(graph.outputs):
+        outs.append(a.array(f"out{k}", "steps", *node.spec.shape))
+    arrays = {}
+    for k, node in graph.leaves("input").items():
+        shape = node.spec.shape or (1,)
+        shape = ("rows", *shape[1:]) if parts[node] == "row" else shape
+        arrays[k] = a.array(f"array{len(arrays)}", *shape)
+    for variable in graph.leaves("variable") | graph.updates:
+        shape = variable.spec.shape or (1,)
+        arrays[variable] = a.array(f"array{len(arrays)}", *shape)
+    return batches, outs, arrays
 
-    def compute(part, row=None):
-        for x in graph.nodes:
-            if parts[x] == part and x.inputs:
-                values[x] = LOWERINGS.get(x.op, _elementwise)(x, shape[x], *[values[y] for y in x.inputs])
-            elif parts[x] == part and x not in values:
-                numbers = [a.load(arrays[x.source], *_place(part, index, row)) for index in np.ndindex(shape[x])]
-                values[x] = np.array(numbers, object).reshape(shape[x])
 
-    def keep(nodes, places, *step, row=None):
-        for x, array in zip(nodes, places):
-            if (parts[x] == "row") == (row is not None):
-                for index, value in np.ndenumerate(values[x]):
-                    a.store(value, array, *step, *_place(parts[x], index, row))
+class OpWriter:
+    """Writes the ops of a graph as instructions, for batches of one size."""
 
-    with a.loop("steps") as step:
-        compute("before")
-        totals = {x: _each(lambda _: a.sum(), np.empty(shape[x])) for x in parts if parts[x] == "sum"}
-        with a.loop(batch) as r:
-            compute("row", load(a, batches, step, r))
-            for x, total in totals.items():
-                _add_row(x, total, *[values[y] for y in x.inputs])
-            keep(graph.outputs, outs, step, row=r)
-            keep(graph.updates.values(), map(arrays.get, graph.updates), row=r)
-        for x, sums in totals.items():
-            values[x] = _each(functools.partial(_result_of, x), total_of(a, sums))
-        compute("after")
-        keep(graph.outputs, outs, step)
-        keep(graph.updates.values(), map(arrays.get, graph.updates))
-    return a.assemble(), owners
+    assembler = Assembler
+
+    def __init__(self, graph, parts, batch):
+        self.graph = graph
+        self.parts = parts
+        self.batch = batch
+        self.values = {}  # node -> its numbers or registers, as an array: of one row
+        dtype = [x.spec.dtype for x in graph.leaves("input").values()][0]
+        self.a = self.assembler("steps", dtype)
+        self.batches, self.outs, self.arrays = _declared(self.a, graph, parts, batch)
+
+    def value_of(self, node, row):
+        """Write an op, or the loads of a leaf. Return its registers."""
+        shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
+        if node.op == "constant":
+            return node.source.numpy().astype(object)
+        if not node.inputs:
+            return _loaded(self.a, self.arrays[node.source], shape, row)
+        lower = LOWERINGS.get(node.op, _elementwise)
+        return lower(node, shape, *[self.values[x] for x in node.inputs])
+
+    def compute(self, part, row=None):
+        """Write all ops of a part."""
+        for node in self.graph.nodes:
+            if self.parts[node] == part:
+                self.values[node] = self.value_of(node, row)
+
+    def keep(self, step, row=None):
+        """Store the results and new values of a row, or else those of the step."""
+        now = {x for x in self.parts if (self.parts[x] == "row") == (row is not None)}
+        for node, array in zip(self.graph.outputs, self.outs):
+            if node in now:
+                _store(self.a, self.values[node], array, step, row=row)
+        for variable, node in self.graph.updates.items():
+            if node in now:
+                _store(self.a, self.values[node], self.arrays[variable], row=row)
+
+
+class StepWriter(OpWriter):
+    """Writes a loop over steps: what is before the rows, each row, sums, the rest."""
+
+    def write(self):
+        """Write the program, and return it."""
+        with self.a.loop("steps") as step:
+            self.before()
+            with self.a.loop(self.batch) as k:
+                self.row(step, k)
+            self.sum()
+            self.after(step)
+        return self.a.assemble()
+
+    def before(self):
+        """Compute what needs no row, and begin the sums."""
+        self.compute("before")
+        self.sums = {}  # node -> an array of running sums
+        for node, part in self.parts.items():
+            if part == "sum":
+                shape = node.spec.shape
+                self.sums[node] = _each(lambda _: self.a.sum(), np.empty(shape))
+
+    def row(self, step, k):
+        """Compute row k of the step's batch, and add its shares to the sums."""
+        self.compute("row", self.row_number(step, k))
+        for node, sums in self.sums.items():
+            _add_row(node, sums, *[self.values[x] for x in node.inputs])
+        self.keep(step, k)
+
+    def row_number(self, step, k):
+        """Load the number of a row."""
+        return self.a.load(self.batches, step, k)
+
+    def sum(self):
+        """Take the totals of the sums."""
+        for node, sums in self.sums.items():
+            totals = self.totals(sums)
+            if node.op == "reduce_mean":
+                totals = totals / (node.inputs[0].spec.nbytes / node.spec.nbytes)
+            self.values[node] = np.asarray(totals, object)
+
+    def totals(self, sums):
+        """Return the totals of an array of running sums."""
+        return _each(lambda one: one.total(), sums)
+
+    def after(self, step):
+        """Compute what needs the sums."""
+        self.compute("after")
+        self.keep(step)
 
 
 _LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
 
 
-class RowProgram:
-    """A graph as one program: `run` does one step, and `over` any number of steps. Any thread may call them.
+def _check_rows(parts):
+    """Raise NoProgram if no node has rows, or if there are too many numbers for one."""
+    if "row" not in parts.values():
+        raise NoProgram("it reads no rows")
+    work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in parts.items())
+    if work > _LARGEST_ROW:
+        told = f"it has {work:,} numbers for each row, and a row program takes"
+        raise NoProgram(f"{told} {_LARGEST_ROW:,}")
 
-    Its constructor raises NoProgram if the graph cannot be split into rows, or has too many numbers for each.
+
+class RowProgram:
+    """A graph as one program. Any thread may call it.
+
+    Raises NoProgram if the graph does not split into rows, or if a row is too large.
     """
 
-    assembler = Assembler
-    load = staticmethod(lambda a, *place: a.load(*place))  # load(a, batches, step, i): the row numbers of a batch
+    writer = StepWriter
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
-        self.graph, self.parts = graph, row_parts(graph, batch) if batch else {}
-        if "row" not in self.parts.values():
-            raise NoProgram("it reads no rows")
-        work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in self.parts.items())
-        if work > _LARGEST_ROW:
-            raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {_LARGEST_ROW:,}")
-        self.program, owners = _write(graph, self.parts, batch, self.load, self.totals, self.assembler)
+        self.graph = graph
+        self.parts = row_parts(graph, batch) if batch else {}
+        _check_rows(self.parts)
+        self.program = self.writer(graph, self.parts, batch).write()
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [*graph.leaves("input")]
-        self.variables = owners[len(self.inputs) :]
+        self.variables = [*graph.leaves("variable") | graph.updates]
         self.locks = LockAll(self.variables)
-        self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)
+        self.specs = [x.spec for x in graph.outputs]
+        self.every = np.arange(batch, dtype=np.int64)
         self.once = 1, batch, self.every.ctypes.data
 
-    @staticmethod
-    def totals(a, sums):
-        """Return the totals of an array of running sums."""
-        return _each(lambda one: one.total(), sums)
-
     def launch(self, args, specs, sizes):
-        """Run the program and return the results. Variables are locked, and those with updates overwritten in place."""
+        """Run the program, which overwrites the variables. Return the results."""
         outs = [Tensor(spec) for spec in specs]
-        given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
+        given = [*outs, *[args[k] for k in self.inputs]]
+        addresses = [address_of(x.data) for x in given]
         with self.locks:
-            pinned = [v.pinned or pinned_address(v, v in self.graph.updates) for v in self.variables]
-            self.program.run(self.words(*sizes, *given, *pinned))
+            for v in self.variables:
+                address = v.pinned or pinned_address(v, v in self.graph.updates)
+                addresses.append(address)
+            self.program.run(self.words(*sizes, *addresses))
         return outs
 
     def run(self, args):
-        """Run one step on these arguments: update the variables, and return the results as new tensors."""
+        """Run one step: update the variables, and return the results as new tensors."""
         return self.launch(args, self.specs, self.once)
 
     def over(self, args, batches):
-        """Run a step for each row of `batches`. Return a tensor for each result, with one number per step."""
-        specs = [spec.device.spec((len(batches),), spec.dtype) for spec in self.specs]
-        return self.launch(args, specs, (len(batches), len(args[0].data), batches.ctypes.data))
+        """Run a step for each row of `batches`. Each result has one number per step."""
+        steps = len(batches)
+        specs = [spec.device.spec((steps,), spec.dtype) for spec in self.specs]
+        sizes = steps, len(args[0].data), batches.ctypes.data
+        return self.launch(args, specs, sizes)
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one row program"

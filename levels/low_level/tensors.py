@@ -166,7 +166,7 @@ class Variable(Storage, Operators):
 
 
 class Watcher(Interpreter):
-    """An interpreter in a `with` block: it passes each op on to the one below. It can be opened once."""
+    """An interpreter in a `with` block: it passes each op on to the one below."""
 
     below = None
     records = None  # it keeps none; a tape does

@@ -24,7 +24,7 @@ import numpy as np
 
 from levels.hardware import Value, select
 from levels.kernels import KERNELS, REDUCTIONS, reduced
-from levels.low_level import BACK_ENDS, LOWERINGS, NoProgram, RowProgram
+from levels.low_level import BACK_ENDS, LOWERINGS, NoProgram, RowProgram, StepWriter
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.hardware.lanes import Lanes
 from levels_more.kernels.layout import as_slices
@@ -150,15 +150,25 @@ class RowLanes(Lanes):
         return super().array(name, *shape, rows_of=rows_of)
 
 
+class QuickStepWriter(StepWriter):
+    """Writes a step with lanes, with prefetched rows, and with the lanes of many sums added together."""
+
+    assembler = RowLanes
+
+    def row_number(self, step, k):
+        return load(self.a, self.batches, step, k)
+
+    def totals(self, sums):
+        return totals(self.a, sums)
+
+
 class QuickRowProgram(RowProgram):
     """A faster `RowProgram`, with lanes in float32; in float64 with the same bits. Raises what `RowProgram` raises.
 
     If ACCELERATION is off, it raises NoProgram.
     """
 
-    assembler = RowLanes
-    load = staticmethod(load)
-    totals = staticmethod(totals)
+    writer = QuickStepWriter
 
     def __init__(self, graph, batch, over=False):
         if not ACCELERATION.on:

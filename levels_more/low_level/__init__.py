@@ -2,10 +2,10 @@
 
 from levels.low_level import (
     BACK_ENDS, DOOR, DTYPES, Function, GUARDS, GradientTape, Graph, Interpreter, LOWERINGS, NoProgram, Node, OPERATORS,
-    Operators, PASSES, Replay, RowProgram, SHARES, Symbol, Tensor, Trace, VJPS, Variable, WALKS, Watcher, apply,
-    as_instructions, as_tensor, backward_pass, binary_op, check_fits, clip, constant, dce, dnn, dnn_classifier, eager,
-    exp, function, gather, hand_on, linear_regression, log, needed_by, quickest_walk, reachable, reduce_mean,
-    reduce_sum, relu, row_parts, sigmoid, sqrt, tasks, trace, unbroadcast,
+    OpWriter, Operators, PASSES, Replay, RowProgram, SHARES, StepWriter, Symbol, Tensor, Trace, VJPS, Variable, WALKS,
+    Watcher, apply, as_instructions, as_tensor, backward_pass, binary_op, check_fits, clip, constant, dce, dnn,
+    dnn_classifier, eager, exp, function, gather, hand_on, linear_regression, log, needed_by, quickest_walk, reachable,
+    reduce_mean, reduce_sum, relu, row_parts, sigmoid, sqrt, tasks, trace, unbroadcast,
 )
 from levels_more import compiler, moved as _moved  # (the first adds passes and back ends)
 from levels_more.compiler.passes import constant_fold, cse

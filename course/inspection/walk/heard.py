@@ -23,7 +23,7 @@ HEARD |= {
     "apply",
     "Interpreter.do",
     "Plan.start",
-    "_write",
+    "StepWriter.write",
     "RowProgram.launch",
 }
 

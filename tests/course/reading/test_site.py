@@ -276,10 +276,10 @@ def test_the_walk_goes_down_and_to_the_cells(tab):
     assert page.locator(".walk .head b:visible").inner_text() == "5b · train_step"
     page.goto(page.url.split("#")[0] + "#walk-1a")
     assert page.locator(".walk .head b:visible").inner_text() == "1a · the loop"
-    link = page.get_by_role("link", name="_write, written in 03_low_level").first
+    link = page.get_by_role("link", name="StepWriter.write, written in 03_low_level").first
     link.click()
     page.wait_for_url(re.compile(r"03_low_level\.html#cell-\d+$"))
-    cell = page.locator(f"div.cell:near({page.url[page.url.index('#') :]})").filter(has_text="def _write(").first
+    cell = page.locator(f"div.cell:near({page.url[page.url.index('#') :]})").filter(has_text="class StepWriter(").first
     top = cell.evaluate("cell => cell.getBoundingClientRect().top")
     assert 0 <= top < 300, "the cell that wrote it is the first thing to be seen"
     assert page.wrong == []

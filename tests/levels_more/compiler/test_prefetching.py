@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from course.build import ROOT, environment
-from levels.low_level import RowProgram, functions
+from levels.low_level import RowProgram, StepWriter, functions
 from levels_more.compiler.quick_rows import QuickRowProgram, RowLanes
 from levels_more.low_level import Variable, function, reduce_mean
 
@@ -42,10 +42,16 @@ def test_no_row_number_is_read_beyond_the_last():
     assert done.stdout.splitlines() == ["QuickRowProgram True"] * 12, (done.returncode, done.stdout, done.stderr)
 
 
-class LaneRows(RowProgram):
-    """Level 3's row program, with the lanes in which the quick one runs."""
+class LaneWriter(StepWriter):
+    """Level 3's writer, with the lanes in which the quick one writes."""
 
     assembler = RowLanes
+
+
+class LaneRows(RowProgram):
+    """Level 3's row program, with these lanes."""
+
+    writer = LaneWriter
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
