@@ -6,7 +6,9 @@
 
 from levels.support.fronts import absent
 
-from .autodiff import VJPS, WALKS, GradientTape, backward_pass, hand_on, quickest_walk, reachable, unbroadcast
+from .autodiff import (
+    VJPS, WALKS, GradientTape, backward_pass, hand_on, plan_spread, quickest_walk, reachable, unbroadcast
+)
 from .functions import BACK_ENDS, GUARDS, PASSES, Eager, Function, eager, function
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .module import Module
@@ -24,7 +26,7 @@ __all__ = [
     "LOWERINGS", "Module", "NoProgram", "Node", "OPERATORS", "Operators", "PASSES", "Replay", "RowProgram", "Symbol",
     "Tensor", "Trace", "VJPS", "Variable", "WALKS", "apply", "as_instructions", "as_tensor", "backward_pass",
     "binary_op", "check_fits", "clip", "constant", "dce", "dnn", "dnn_classifier", "eager", "exp", "function",
-    "gather", "hand_on", "linear_regression", "log", "needed_by", "quickest_walk", "reachable", "reduce_mean",
-    "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "trace", "unbroadcast"
+    "gather", "hand_on", "linear_regression", "log", "needed_by", "plan_spread", "quickest_walk", "reachable",
+    "reduce_mean", "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "trace", "unbroadcast"
 ]
 __getattr__ = absent(__name__)  # says where there is more

@@ -10,7 +10,7 @@ import struct
 import numpy as np
 
 from levels.hardware import REAL, Assembler, dot
-from levels.kernels import ELEMENTWISE, KERNELS, planned
+from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 from levels.support.storage import LockAll, address_of, pinned_address
 
 from .tensors import Tensor
@@ -77,21 +77,26 @@ def _products(node, shape, x, w):
     return np.array([dot(row, unit) for row in x for unit in w.T], object).reshape(shape)
 
 
-LOWERINGS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the result from a total
+def _repeated(node, shape, dy, x):
+    _, (before, within, after) = reduced(node.op, shape, node.attrs.get("axis"))
+    dy = dy.reshape(before, 1, after)
+    x = x.reshape(before, within, after)
+    return _each(functools.partial(as_instructions, node), dy, x).reshape(shape)
+
+
+LOWERINGS = {  # op -> its values; "sum …" -> what a row adds
     "matmul": _products,
-    "reshape": lambda node, shape, x: x.reshape(shape),
+    "spread": _repeated,
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
     "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
-    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
-    "end reduce_mean": lambda x, total: total / (x.inputs[0].spec.nbytes / x.spec.nbytes),
 }
 
 
 def _lowering_of(op):
     """Return the function that computes an op. Raises NoProgram if there is none."""
-    if op not in ELEMENTWISE and op not in LOWERINGS:
+    if op not in LOWERINGS and op not in ELEMENTWISE:
         raise NoProgram(f"{op} has no form for single numbers")
-    return _elementwise if op in ELEMENTWISE else LOWERINGS[op]
+    return LOWERINGS.get(op, _elementwise)
 
 
 def check_fits(graph):
@@ -147,7 +152,7 @@ def _write(graph, parts, batch, load, total_of, assembler):
                     _each(operator.iadd, total, term)
             keep(graph.outputs, outs, step, row=r)
         for x, sums in totals.items():
-            values[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda x, one: one), x), total_of(a, sums))
+            values[x] = total_of(a, sums)
         compute("after")
         keep(graph.outputs, outs, step)
         keep(graph.updates.values(), map(arrays.get, graph.updates))

@@ -76,7 +76,7 @@ launch("log_softmax", None, far_apart).numpy().round(4).tolist()
 # %% [markdown]
 # In the second row softmax gave a 0, whose logarithm would be -infinity. This kernel gives the true value, -1000.
 #
-# ## Two quicker loops (10 min)
+# ## Two quicker loops (11 min)
 #
 # Notebook 02 has one loop for all sums, `reduce_loop`. `levels_more.kernels` has two others. In float64 they give the
 # same bits. (In float32 the core may add up a long column in parts, and then the last bits differ.) The first one is
