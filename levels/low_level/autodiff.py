@@ -2,9 +2,10 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-from levels.kernels import reduced
+from levels.kernels import PLANNERS, Plan, element_loop, lowered, reduced, scalar
 from levels.support.checks import check_bool
 from levels.support.operators import check_recorded
+from levels.support.shapes import check_reshape, same_dtype
 
 from .ops import reduce_sum
 from .tensors import Operators, Variable, Watcher, _as_tensors, apply, as_tensor
@@ -57,12 +58,26 @@ def unbroadcast(dx, shape):
     return dx
 
 
-def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
-    """Return the gradient of x, which was reduced to y: each number gets the dy of its sum, divided by a count."""
-    if axis is not None and not keepdims:  # restore the reduced axes, with size 1
-        axes, _ = reduced("broadcast_divide", x.spec.shape, axis)
-        dy = apply("reshape", dy, shape=tuple(1 if k in axes else size for k, size in enumerate(x.spec.shape)))
-    return apply("broadcast_divide", dy, x, count=count)
+def plan_spread(op, function, dy, x, axis=None):
+    """Plan the way back through a sum: each number of x gets the dy of its sum."""
+    _, (before, within, after) = reduced(op, x.shape, axis)
+    check_reshape(op, dy.shape, (before, after))
+    dtype = same_dtype(op, dy, x)
+    loop = element_loop(function, x, ["i, k, j", "i, j", "i, k, j"])
+    views = [(before, within, after), (before, after), (before, within, after)]
+    return Plan(op, x.shape, dtype, [dy, x], lowered(loop, x), views)
+
+
+scalar("spread")(lambda dy, x: dy)
+PLANNERS["spread"] = plan_spread
+
+
+def _sum_back(dy, y, x, axis=None, keepdims=False):
+    return apply("spread", dy, x) if axis is None else apply("spread", dy, x, axis=axis)
+
+
+def _spread_back(d, y, dy, x, axis=None):
+    return reduce_sum(d, axis, keepdims=len(dy.shape) == len(x.shape))
 
 
 def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
@@ -80,9 +95,8 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["sqrt"] = (lambda dy, y, x: dy / (2.0 * y),)
-VJPS["reshape"] = (lambda dy, y, x, shape: apply("reshape", dy, shape=x.spec.shape),)
-VJPS["reduce_sum"] = (_spread_back,)
-VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nbytes / (y.spec.nbytes or 1), **how),)
+VJPS["reduce_sum"] = (_sum_back,)
+VJPS["spread"] = _spread_back, None
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 
@@ -107,7 +121,7 @@ def _gradients_of(sources, gradients):
 def backward_pass(records, target, sources):
     """Return the gradients, walking backwards. Raises LookupError for a missing rule, ValueError for unused sources."""
     needed, one = reachable(sources, records), as_tensor(1.0, target)
-    gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
+    gradients = {target: apply("spread", one, target) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue

@@ -2,12 +2,13 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+import functools
 import operator
 
 import numpy as np
 
 from levels.hardware import REAL, dot
-from levels.kernels import ELEMENTWISE, KERNELS, planned
+from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 
 
 class NoProgram(Exception):
@@ -89,16 +90,22 @@ def _products(node, shape, x, w):
     return np.array(found, object).reshape(shape)
 
 
+def _repeated(node, shape, dy, x):
+    _, (before, within, after) = reduced(node.op, shape, node.attrs.get("axis"))
+    dy = dy.reshape(before, 1, after)
+    x = x.reshape(before, within, after)
+    return _each(functools.partial(as_instructions, node), dy, x).reshape(shape)
+
+
 LOWERINGS = {  # op -> its numbers, from those of its inputs; else `_elementwise`
     "matmul": _products,
-    "reshape": lambda node, shape, x: x.reshape(shape),
+    "spread": _repeated,
 }
 
 
 SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
     "matmul": lambda shape, x, dy: [x.T * dy],
     "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
-    "reduce_mean": lambda shape, x: x.reshape(-1, *shape),
 }
 
 

@@ -2,6 +2,8 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+import math
+
 import numpy as np
 
 from levels.support.checks import numeric_array
@@ -48,8 +50,10 @@ def reduce_sum(x, axis=None, keepdims=False):
 
 
 def reduce_mean(x, axis=None, keepdims=False):
-    """Divide the sum of floats by their count. Raises TypeError for other dtypes."""
-    return apply("reduce_mean", x, axis=_normalize_axis(axis), keepdims=keepdims)
+    """Divide the sum of floats by the number of its terms. Raises TypeError for other dtypes."""
+    x = as_tensor(x)
+    total = reduce_sum(x, axis, keepdims)
+    return total / (math.prod(x.shape) // max(1, math.prod(total.shape)))
 
 
 def _normalize_axis(axis):

@@ -134,10 +134,7 @@ class StepWriter(OpWriter):
     def sum(self):
         """Take the totals of the sums."""
         for node, sums in self.sums.items():
-            totals = self.totals(sums)
-            if node.op == "reduce_mean":
-                totals = totals / (node.inputs[0].spec.nbytes / node.spec.nbytes)
-            self.values[node] = np.asarray(totals, object)
+            self.values[node] = np.asarray(self.totals(sums), object)
 
     def totals(self, sums):
         """Return the totals of an array of running sums."""

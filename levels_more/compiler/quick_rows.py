@@ -51,14 +51,13 @@ def _slice_grad_values(node, shape, dy):
 
 
 def _reduced_values(node, shape, x):
-    """Apply the reduction's scalar function to one number after the other. A mean is a sum divided by the count."""
-    op = node.op.replace("mean", "sum")
-    before, within, after = reduced(op, x.shape, node.attrs.get("axis"))[1]
-    total = np.full((before, after), REDUCTIONS[op], object)
+    """Apply the reduction's scalar function to one number after the other."""
+    before, within, after = reduced(node.op, x.shape, node.attrs.get("axis"))[1]
+    total = np.full((before, after), REDUCTIONS[node.op], object)
     x = x.reshape(before, within, after)
     for k in range(within):
-        total = np.frompyfunc(KERNELS[op, "cpu"], 2, 1)(total, x[:, k])
-    return (total if op == node.op else total / float(within)).reshape(shape)
+        total = np.frompyfunc(KERNELS[node.op, "cpu"], 2, 1)(total, x[:, k])
+    return total.reshape(shape)
 
 
 def _row_kernel_values(node, shape, *inputs):
@@ -71,10 +70,11 @@ def _row_kernel_values(node, shape, *inputs):
 
 
 LOWERINGS["cast"] = _cast_values
+LOWERINGS["reshape"] = lambda node, shape, x: x.reshape(shape)
 LOWERINGS["concat"] = lambda node, shape, *inputs: np.concatenate(inputs, node.attrs["axis"])
 LOWERINGS["slice"] = lambda node, shape, x: x[_index(node, shape)]
 LOWERINGS["slice_grad"] = _slice_grad_values
-for _op in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min"):
+for _op in ("reduce_sum", "reduce_max", "reduce_min"):
     LOWERINGS[_op] = _reduced_values
 for _op in ("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"):
     LOWERINGS[_op] = _row_kernel_values

@@ -8,13 +8,14 @@ import numpy as np
 
 from levels import mid_level
 from levels.high_level import epoch_loss, loops
-from levels.low_level import as_tensor, reduce_mean
+from levels.low_level import as_tensor
 from levels.support.checks import check_positive, lookup
 from levels_more.checks import takes
 from levels_more.high_level.data_adapter import as_list, checked, pack, parts_of, y_as
 from levels_more.high_level.outputs import PASSES, Counted, give_back, names_of, states_of
 from levels_more.high_level.recompile import CachedFunction
 from levels_more.high_level.tables import check_rows
+from levels_more.low_level.ops import reduce_mean
 from levels_more.mid_level import losses, metrics
 from levels_more.mid_level.losses import LOSSES, weighted
 from levels_more.mid_level.metrics import METRICS, expect_logits

@@ -5,8 +5,17 @@ import math
 
 import numpy as np
 
+from levels.kernels import reduced
 from levels.low_level import VJPS, apply, exp, gather, log, reduce_sum
-from levels_more.low_level.ops import cast, cos, minimum, sin, transpose, where
+from levels_more.low_level.ops import cast, cos, minimum, reshape, sin, transpose, where
+
+
+def _mean_back(dy, y, x, axis=None, keepdims=False):
+    """The vjp of reduce_mean: each number gets the dy of its mean, divided by their count. One op for all numbers."""
+    axes, (_, count, _) = reduced("reduce_mean", x.spec.shape, axis)
+    if axis is not None and not keepdims:  # restore the reduced axes, with size 1
+        dy = reshape(dy, [1 if k in axes else size for k, size in enumerate(x.spec.shape)])
+    return apply("broadcast_divide", dy, x, count=float(count))
 
 
 def _share_back(dy, y, x, axis=None, keepdims=False):
@@ -37,6 +46,8 @@ class _PartsOfJoin:
 VJPS.update(
     {
         "broadcast_to": (lambda dy, y, x, shape: dy,),
+        "reshape": (lambda dy, y, x, shape: reshape(dy, x.spec.shape),),
+        "reduce_mean": (_mean_back,),
         "broadcast_divide": (lambda g, y, dy, x, count: apply("broadcast_divide", g, y, count=count), None),
         "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
         "scatter_add": (lambda dy, y, x, rows, count: gather(dy, rows), None),

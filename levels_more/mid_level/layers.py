@@ -6,12 +6,12 @@ import math
 import numpy as np
 
 from levels import mid_level
-from levels.low_level import Variable, apply, as_tensor, exp, gather, reduce_mean, sqrt
+from levels.low_level import Variable, apply, as_tensor, exp, gather, sqrt
 from levels.mid_level import RANDOM
 from levels.support.checks import check_bool, check_int, check_positive, lookup
 from levels_more.checks import as_python, called, expect, word
 from levels_more.low_level import nn
-from levels_more.low_level.ops import cast, concat, reshape, where
+from levels_more.low_level.ops import cast, concat, reduce_mean, reshape, where
 from levels_more.mid_level.base_layer import TRAINING, Layer
 from levels_more.mid_level.composite_ops import fuses
 from levels_more.mid_level.regularizers import REGULARIZERS

@@ -3,12 +3,12 @@
 import collections
 
 from levels import mid_level
-from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce_mean, reduce_sum
+from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce_sum
 from levels.mid_level import losses
 from levels.support.checks import check_bool
 from levels.support.fronts import Unset
 from levels_more.checks import whole_as_int64
-from levels_more.low_level.ops import absolute, cast, log_softmax, one_hot, reshape
+from levels_more.low_level.ops import absolute, cast, log_softmax, one_hot, reduce_mean, reshape
 from levels_more.low_level.signatures import Arguments
 from levels_more.mid_level.composite_ops import fuses
 from levels_more.missing import refuse_arguments

@@ -121,6 +121,7 @@ _READS_NO_INPUT = {
         "broadcast_divide",
         "broadcast_to",
         "reshape",
+        "spread",
         "transpose",
     ),
     *("concat", "slice", "cast", "exp", "sqrt", "relu", "sigmoid", "tanh"),

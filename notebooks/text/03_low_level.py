@@ -178,7 +178,7 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Operators and constants (18 min, optional)
+# ## Operators and constants (19 min, optional)
 #
 # Run these cells and go on, or read how `1.0 - x` finds the door, and which dtype a number gets.
 #
@@ -371,19 +371,24 @@ def clip(x, low, high):
 
 
 # %% [markdown]
-# The two reductions take an axis, several neighbouring axes, or none for all numbers.
+# The two reductions take an axis, several neighbouring axes, or none for all numbers. A mean is a sum and a quotient.
 
 
 # %%
 #| export ops
+import math
+
+
 def reduce_sum(x, axis=None, keepdims=False):
     """Sum over one axis, neighbouring axes or all (None), in order from 0.0. Long float32 rows may be reordered."""
     return apply("reduce_sum", x, axis=_normalize_axis(axis), keepdims=keepdims)
 
 
 def reduce_mean(x, axis=None, keepdims=False):
-    """Divide the sum of floats by their count. Raises TypeError for other dtypes."""
-    return apply("reduce_mean", x, axis=_normalize_axis(axis), keepdims=keepdims)
+    """Divide the sum of floats by the number of its terms. Raises TypeError for other dtypes."""
+    x = as_tensor(x)
+    total = reduce_sum(x, axis, keepdims)
+    return total / (math.prod(x.shape) // max(1, math.prod(total.shape)))
 
 
 def _normalize_axis(axis):
@@ -722,27 +727,61 @@ def unbroadcast(dx, shape):
 # |---|---|
 # | `y = x @ w` | `dx = dy @ wᵀ` and `dw = xᵀ @ dy`, level 2's backward pass |
 # | `reduce_sum` | each number that was added gets `dy` |
-# | `reduce_mean` | each number gets `dy` divided by their count |
 # | `relu`, `sigmoid` | level 2's kernels: `relu_grad`, which you wrote, and `sigmoid_grad` |
 #
-# ## The walk that we keep (16 min, optional)
+# (A mean needs no rule: it is a sum and a quotient.)
+#
+# ## The walk that we keep (17 min, optional)
 #
 # Run these cells and go on, or read the missing rules and the class `GradientTape`.
 #
-# `_spread_back` is the rule of both reductions. If an axis went away, it comes back as an axis of size 1. Then `dy`
-# is repeated. A product can read each matrix as it is or transposed. So each of its two rules has two cases.
+# The way back through a sum is a repetition. It is an op of its own, `spread`: each number of `x` gets the `dy` of its
+# sum. Its scalar function is `dy`, and its planner mirrors level 2's planner of sums. What was read there is written
+# here. (And the way back through `spread` is a sum.)
+
+
+# %%
+#| export autodiff
+from levels.kernels import PLANNERS, Plan, element_loop, lowered, scalar
+from levels.support.shapes import check_reshape, same_dtype
+
+
+def plan_spread(op, function, dy, x, axis=None):
+    """Plan the way back through a sum: each number of x gets the dy of its sum."""
+    _, (before, within, after) = reduced(op, x.shape, axis)
+    check_reshape(op, dy.shape, (before, after))
+    dtype = same_dtype(op, dy, x)
+    loop = element_loop(function, x, ["i, k, j", "i, j", "i, k, j"])
+    views = [(before, within, after), (before, after), (before, within, after)]
+    return Plan(op, x.shape, dtype, [dy, x], lowered(loop, x), views)
+
+
+scalar("spread")(lambda dy, x: dy)
+PLANNERS["spread"] = plan_spread
+
+
+def _sum_back(dy, y, x, axis=None, keepdims=False):
+    return apply("spread", dy, x) if axis is None else apply("spread", dy, x, axis=axis)
+
+
+def _spread_back(d, y, dy, x, axis=None):
+    return reduce_sum(d, axis, keepdims=len(dy.shape) == len(x.shape))
+
+
+# %% [markdown]
+# Here `dy` holds a number for each of two rows, and then for each of three columns:
+
+# %%
+table = constant(np.zeros((2, 3)))
+print(apply("spread", constant([[1.0], [2.0]], "f8"), table, axis=1).numpy().tolist())
+print(apply("spread", constant([1.0, 2.0, 3.0], "f8"), table, axis=0).numpy().tolist())
+
+# %% [markdown]
+# A product can read each matrix as it is or transposed. So each of its two rules has two cases.
 
 
 # %%
 #| export autodiff most _matmul_back_w
-def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
-    """Return the gradient of x, which was reduced to y: each number gets the dy of its sum, divided by a count."""
-    if axis is not None and not keepdims:  # restore the reduced axes, with size 1
-        axes, _ = reduced("broadcast_divide", x.spec.shape, axis)
-        dy = apply("reshape", dy, shape=tuple(1 if k in axes else size for k, size in enumerate(x.spec.shape)))
-    return apply("broadcast_divide", dy, x, count=count)
-
-
 def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
     if transpose_x:
         return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
@@ -763,9 +802,8 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["sqrt"] = (lambda dy, y, x: dy / (2.0 * y),)
-VJPS["reshape"] = (lambda dy, y, x, shape: apply("reshape", dy, shape=x.spec.shape),)
-VJPS["reduce_sum"] = (_spread_back,)
-VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nbytes / (y.spec.nbytes or 1), **how),)
+VJPS["reduce_sum"] = (_sum_back,)
+VJPS["spread"] = _spread_back, None
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %% [markdown]
@@ -806,7 +844,7 @@ def _gradients_of(sources, gradients):
 def backward_pass(records, target, sources):
     """Return the gradients, walking backwards. Raises LookupError for a missing rule, ValueError for unused sources."""
     needed, one = reachable(sources, records), as_tensor(1.0, target)
-    gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
+    gradients = {target: apply("spread", one, target) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
@@ -1015,7 +1053,7 @@ signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
 trace(mean_error, signature)
 
 # %% [markdown]
-# The list has four ops, and not one number was computed. But which op reads which? The version that we keep writes
+# The list has five ops, and not one number was computed. But which op reads which? The version that we keep writes
 # each op as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes together are a **graph**. What a
 # graph begins with, such as an argument, is a **leaf**: a node without inputs, which has a `source` instead.
 
@@ -1184,7 +1222,7 @@ def trace(python, signature):
 
 
 # %% [markdown]
-# ## A step is data (1 min)
+# ## A step is data (2 min)
 #
 # Now we trace the whole train step, with its tape and its updates. (The `trace` that we keep also returns the result.)
 
@@ -1197,12 +1235,12 @@ print("returned:", result, "- variables with a new value:", [v.name for v in gra
 
 # %% [markdown]
 # Forward pass, backward pass and update are in one list. The tape computes its gradients with ops. These ops go
-# through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The gradient of the loss is 1, and
-# `broadcast_divide` gives each row a tenth of it. t6 and t7 are the two shares of `error`, t8 is your `hand_on`, and t9 is your
-# `unbroadcast`.
+# through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The gradient of the loss is 1, that
+# of the sum is a tenth of it, and `spread` gives this tenth to each row. t8 and t9 are the two shares of `error`, t10 is
+# your `hand_on`, and t11 is your `unbroadcast`.
 
 # %% [markdown]
-# **A good place to stop.** A train step is now a list of fifteen ops, data that a program can read.
+# **A good place to stop.** A train step is now a list of seventeen ops, data that a program can read.
 #
 # ## Dead code (5 min)
 #
@@ -1361,7 +1399,8 @@ graph_drawing(smaller, ["rows", "target"], parts)
 
 # %% [markdown]
 # What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
-# up: the loss, and the slopes of `w` and `b`. Pink comes after: the update. The variables are orange.
+# up: the sum of the squares, and the slopes of `w` and `b`. Pink comes after: the loss and the update. Grey comes before:
+# the gradient of the sum. The variables are orange.
 #
 # First we run these parts with Python's own floats. `value_of` computes one op for one row. A `matmul` is computed by
 # notebook 01's `dot`, and any other op by its scalar function of notebook 02. (`np.frompyfunc` calls it for each
@@ -1400,8 +1439,7 @@ def by_rows(graph, args):
         for x in sums:
             first, *second = [values[y] for y in x.inputs]
             sums[x] = sums[x] + (first.T * second[0] if second else first)
-    for x, total in sums.items():
-        values[x] = total / len(args[0]) if x.op == "reduce_mean" else total
+    values |= sums
     compute("after")
     return float(values[graph.outputs[0]][0, 0]), {v.name: values[x].ravel() for v, x in graph.updates.items()}
 
@@ -1501,7 +1539,8 @@ def _stacked(steps):
 
 # %% [markdown]
 # `row_parts` is `parts_of` for any graph. Where a graph does not split by rows, it raises `NoProgram` and says why.
-# Some ops, such as `reshape`, have a shape as an attribute. If that shape begins with the batch size, it grows too.
+# Some ops of `levels_more`, such as `reshape`, have a shape as an attribute. If that shape begins with the batch size,
+# it grows too.
 
 
 # %%
@@ -1601,14 +1640,21 @@ def _products(node, shape, x, w):
     return np.array(found, object).reshape(shape)
 
 
+def _repeated(node, shape, dy, x):
+    _, (before, within, after) = reduced(node.op, shape, node.attrs.get("axis"))
+    dy = dy.reshape(before, 1, after)
+    x = x.reshape(before, within, after)
+    return _each(functools.partial(as_instructions, node), dy, x).reshape(shape)
+
+
 LOWERINGS = {  # op -> its numbers, from those of its inputs; else `_elementwise`
     "matmul": _products,
-    "reshape": lambda node, shape, x: x.reshape(shape),
+    "spread": _repeated,
 }
 
 # %% [markdown]
 # An op that adds rows up has a row in a second table, `SHARES`. It says what a single row adds to each of the op's
-# sums. (A mean is a sum that is divided by the count at the end.)
+# sums.
 
 
 # %%
@@ -1618,7 +1664,6 @@ import operator
 SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
     "matmul": lambda shape, x, dy: [x.T * dy],
     "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
-    "reduce_mean": lambda shape, x: x.reshape(-1, *shape),
 }
 
 
@@ -1796,10 +1841,7 @@ class StepWriter(OpWriter):
     def sum(self):
         """Take the totals of the sums."""
         for node, sums in self.sums.items():
-            totals = self.totals(sums)
-            if node.op == "reduce_mean":
-                totals = totals / (node.inputs[0].spec.nbytes / node.spec.nbytes)
-            self.values[node] = np.asarray(totals, object)
+            self.values[node] = np.asarray(self.totals(sums), object)
 
     def totals(self, sums):
         """Return the totals of an array of running sums."""
@@ -2487,7 +2529,7 @@ exercises.check("03-5", in_order)
 # ### Without a check
 #
 # - Print `[op for op, *_ in tape.records]` after the forward pass in `step`. Which record belongs to which operator?
-#   (There are five records.)
+#   (There are six records: a mean is two of them.)
 # - Remove the call of `unbroadcast` from `backward_pass`, then train `linear_regression`. Which error do you get, and from
 #   where? (From `assign`: the gradient of b has a row for each row of the batch.)
 # - Let `backward_pass` run over the records forwards. What happens, and why? (It says that source 0 was not used: the walk

@@ -10,14 +10,17 @@ from course import build
 
 START = """
 import logging
+import math
 import sys
+import warnings
 
 import numpy as np
 
 from levels.hardware import Assembler, pool, select
 from levels.kernels import BACKENDS, KERNELS, kernel, launch, scalar, use
 from levels.low_level import (
-    BACK_ENDS, VJPS, GradientTape, Tensor, Variable, apply, constant, function, nn, reduce_mean, reduce_sum, sqrt
+    BACK_ENDS, VJPS, GradientTape, Tensor, Variable, apply, constant, eager, function, nn, reduce_mean, reduce_sum,
+    sqrt, trace
 )
 
 def raised(python):
@@ -93,8 +96,73 @@ def test_a_step_with_a_sum_along_an_axis_trains(python):
 losses = step_of(lambda x, w: reduce_sum(x @ w, axis=1, keepdims=True)).over(x, x[:, :1], batches).numpy()
 same = step_of(lambda x, w: x @ w).over(x, x[:, :1], batches).numpy()
 assert losses.tolist() == same.tolist()
-step = step_of(lambda x, w: apply("reshape", reduce_sum(x @ w, axis=1), shape=(10, 1)))
-assert step.over(x, x[:, :1], batches).numpy().tolist() == same.tolist()
+step = step_of(lambda x, w: reduce_sum(x @ w, axis=1))
+assert step.over(x, x[:, 0], batches).numpy().tolist() == same.tolist()
+if "levels_more" in sys.modules:
+    step = step_of(lambda x, w: apply("reshape", reduce_sum(x @ w, axis=1), shape=(10, 1)))
+    assert step.over(x, x[:, :1], batches).numpy().tolist() == same.tolist()
+""")
+
+
+def test_a_mean_is_a_sum_and_a_quotient_and_the_way_back_is_spread(python):
+    python("""
+w = Variable(np.ones((4, 1)))
+
+def step(x):
+    with GradientTape() as tape:
+        loss = reduce_mean(x @ w)
+    return tape.gradient(loss, w)
+
+cpu = constant(x).device
+graph, *_ = trace(step, [cpu.spec((10, 4), "f8")])
+assert [node.op for node in graph.ops] == ["matmul", "reduce_sum", "divide", "divide", "spread", "matmul"], graph
+assert (step(constant(x)).numpy() == function(step)(x).numpy()).all()
+""")
+
+
+def test_a_mean_of_few_numbers_of_none_and_of_both_dtypes(python):
+    python("""
+for dtype in ("f4", "f8"):
+    for shape, axis in (((0, 3), 0), ((0, 3), 1), ((0, 3), None), ((3, 0), -1), ((), None), ((1, 1), 0), ((5, 3), (0, 1))):
+        a = np.arange(math.prod(shape), dtype=dtype).reshape(shape)
+        for keepdims in (False, True):
+            found = reduce_mean(a, axis, keepdims).numpy()
+            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                right = np.mean(a, axis, keepdims=keepdims)
+            assert found.dtype == dtype and found.shape == right.shape, (shape, axis, found)
+            assert np.array_equal(found, right, equal_nan=True), (shape, axis, found)
+    assert float(reduce_mean(constant(3.0, dtype))) == 3.0
+assert "int64; cast it" in raised(lambda: reduce_mean([1, 2])), raised(lambda: reduce_mean([1, 2]))
+""")
+
+
+def test_a_mean_has_the_same_bits_in_batches_of_one_row_and_in_a_shorter_last_one(python):
+    python("""
+def train(batches):
+    step = step_of(lambda x, w: x @ w)
+    return step.over(x, x[:, :1], batches).numpy().tolist()
+
+for batches in ([[3], [4], [5]], [[0, 1, 2], [3, 4, 5], [6]], [[0, 1, 2], [3, 4]]):
+    with eager():
+        right = train(batches)
+    assert train(batches) == right, batches
+""")
+
+
+def test_the_gradient_of_many_numbers_is_that_of_their_sum(python):
+    python("""
+for shape in ((10, 4), (10,), (1,)):
+    v = Variable(np.ones(shape))
+    with GradientTape() as tape:
+        y = v * v
+    assert (tape.gradient(y, v).numpy() == 2.0).all()
+def train():
+    step = step_of(lambda x, w: reduce_sum(x @ w, axis=0))  # a sum over the batch
+    return step.over(x, x[:, 0], batches).numpy().tolist()
+
+with eager():
+    right = train()
+assert train() == right
 """)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from levels.hardware import Spec
 from levels.low_level import BACK_ENDS, PASSES, Function, Graph, Node, NoProgram, Tensor
 from levels.support.storage import LockAll, pinned_address
-from levels_more.compiler import passes  # noqa: F401 (it adds PASSES)
+from levels_more.compiler import passes
 from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
 from levels_more.compiler.fused.gather import check_rows, row_limits
 from levels_more.compiler.fused.loops import address, address_of, check_ours, loop_parts, units_of
@@ -109,7 +109,7 @@ class FusedProgram:
         check_ours(graph)
         if over and any(math.prod(node.spec.shape) != 1 for node in graph.outputs):
             raise NoProgram("it returns more than a number for a step")
-        self.graph = graph = with_copies(graph)
+        self.graph = graph = with_copies(passes.with_means(graph))
         self.limits = row_limits(graph)
         self.units, self.lock = units_of(graph), threading.Lock()
         leaves = [node for node in graph.nodes if not node.inputs]

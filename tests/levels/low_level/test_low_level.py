@@ -160,6 +160,10 @@ CASES = {
     "broadcast_divide": [
         (lambda x: apply("broadcast_divide", x, np.ones((2, 3, 2)), count=3.0), shape) for shape in ((), (2,), (3, 1))
     ],
+    "spread": [
+        (lambda dy, axis=axis: apply("spread", dy, np.ones((2, 3, 2)), axis=axis), shape)
+        for axis, shape in ((None, ()), (1, (2, 2)), (1, (2, 1, 2)), ((0, 1), (2,)), (-1, (2, 3)))
+    ],
     "reduce_max": [*reductions(reduce_max), (lambda x: reduce_max(x), (3, 2))],
     "reduce_min": reductions(reduce_min, AXES[:4]),
     "softmax": [(softmax, (2, 3)), (softmax, (2, 2, 3)), (softmax, (3,))],
