@@ -9,7 +9,7 @@ import numpy as np
 from levels.low_level import function
 from levels.mid_level import LOSSES, OPTIMIZERS, Reconstructible
 from levels.support.checks import lookup
-from levels.support.inputs import check_losses
+from levels.support.inputs import check_last_loss, check_losses
 
 
 class History:
@@ -51,11 +51,8 @@ def run_epochs(epochs, tell, one_pass, ended):
 
 
 def ended(model, epoch, logs):
-    """Whether `model.stop_training` is set. If not, raises FloatingPointError for a loss that is not finite."""
-    if not model.stop_training and not math.isfinite(logs["loss"]):
-        told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
-        raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
-    return model.stop_training
+    """Whether training ends: `model.stop_training` is set, or the loss is not finite."""
+    return model.stop_training or not math.isfinite(logs["loss"])
 
 
 class Callback:
@@ -117,4 +114,5 @@ def run_training(model, data, epochs, callbacks=(), verbose=0):
         run_epochs(epochs, tell, one_pass, lambda epoch, logs: ended(model, epoch, logs))
     finally:
         tell("on_train_end")
+    check_last_loss(model, history.epochs)
     return history

@@ -702,6 +702,40 @@ def test_the_core_hears_what_a_callback_changes_and_its_lines_show_the_epoch(cap
         assert capsys.readouterr().out.splitlines() == ["Epoch 1/3: loss 1", "Epoch 2/3: loss 4", "Epoch 3/3: loss 9"]
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("loss", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("kind", [core_high.Sequential, Sequential])
+def test_ended_answers_and_the_sentence_comes_after_the_loop(kind, loss):
+    """The training ends after the first epoch whose loss is not finite. A callback that ends it itself hears no error."""
+    told = []
+
+    class Lost(kind):
+        def train_step(self, x, y):
+            return super().train_step(x, y) * loss
+
+    class Listens(Callback):
+        def __init__(self, stops):
+            self.stops = stops
+
+        def on_epoch_end(self, epoch, logs):
+            told.append(epoch)
+            self.model.stop_training = self.stops
+
+        def on_train_end(self):
+            told.append("end")
+
+    net = Lost([core_mid.Dense(1)])
+    net.compile()
+    for stopped, number in ((False, 1.0), (True, 1.0), (False, loss), (True, loss)):
+        net.stop_training = stopped
+        assert core_high.ended(net, 0, {"loss": number}) is (stopped or number is loss)
+    with pytest.raises(FloatingPointError, match="fit: the loss is .* after epoch 0; try a lower learning rate"):
+        net.fit(TASK.x, TASK.y, epochs=3, verbose=0, callbacks=[Listens(False)])
+    assert told == [0, "end"] and len(net.history.epochs) == 1
+    net.fit(TASK.x, TASK.y, epochs=3, verbose=0, callbacks=[Listens(True)])
+    assert told == [0, "end"] * 2
+
+
 def test_the_core_alone_refuses_what_it_cannot_do():
     env = build.environment(build.ROOT)
     done = subprocess.run([sys.executable, "-c", ALONE], env=env, capture_output=True, text=True)
