@@ -176,7 +176,7 @@ QUESTIONS = (
     Question(
         5,
         "Who tells a layer that it is training?",
-        ("high_level", "Trainable.train_step"),
+        ("high_level", "Model.train_step"),
         There("torch", "torch/nn/modules/module.py", "Module.train", 2898),
         There(
             "keras",

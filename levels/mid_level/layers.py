@@ -15,6 +15,7 @@ from levels.support.checks import check_bool, check_int, lookup
 from levels.support.fronts import Unset
 from levels.support.locks import MAKING
 from levels.support.names import Guarded
+from levels.support.trainings import check_parts
 
 
 def affine(x, kernel, bias):
@@ -127,6 +128,8 @@ class Layer(_Part):
 
     def run(self, x, training=None):
         """Return the result of `call`, after a build on the first call."""
+        if training:
+            check_parts(self, Layer)
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)

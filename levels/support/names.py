@@ -35,7 +35,9 @@ def fits(name, held, value):
         return callable(value) and (name == "call" or not isinstance(value, Guarded))
     if isinstance(held, tuple):
         return isinstance(value, (list, tuple)) and all(callable(x) and not isinstance(x, Guarded) for x in value)
-    return _ours(value) if held is None else not isinstance(held, (bool, str)) or isinstance(value, type(held))
+    if held is None:  # such as the optimizer of a model, which may be the reader's
+        return _ours(value) or hasattr(value, "apply_gradients")
+    return not isinstance(held, (bool, str)) or isinstance(value, type(held))
 
 
 class Guarded:

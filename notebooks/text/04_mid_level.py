@@ -221,6 +221,7 @@ from levels.support.checks import (
 from levels.support.fronts import Unset
 from levels.support.locks import MAKING
 from levels.support.names import Guarded
+from levels.support.trainings import check_parts
 
 
 class Reconstructible:
@@ -333,6 +334,8 @@ class Layer(_Part):
 
     def run(self, x, training=None):
         """Return the result of `call`, after a build on the first call."""
+        if training:
+            check_parts(self, Layer)
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)

@@ -235,7 +235,7 @@ def test_evaluate_gives_what_keras_gives():
 def test_none_is_no_metric_and_no_callback():
     net = started(metrics=None)
     assert len(net.fit(TASK.x, TASK.y, callbacks=None, verbose=0).losses) == 13
-    assert net.optimizer is net.training.optimizer
+    assert hasattr(net.optimizer, "apply_gradients") and callable(net.loss)
 
 
 def test_layers_are_added_one_by_one(tmp_path):
@@ -338,10 +338,10 @@ def test_a_step_of_your_own():
     class Ascent(Sequential):
         def train_step(self, x, y):
             with GradientTape() as tape:
-                loss = self.training.loss(self, y, self(x, training=True))
+                loss = self.loss(y, self(x, training=True))
                 wrong = -loss
             variables = self.trainable_variables
-            self.training.optimizer.apply_gradients(zip(tape.gradient(wrong, variables), variables, strict=True))
+            self.optimizer.apply_gradients(zip(tape.gradient(wrong, variables), variables, strict=True))
             return loss
 
     net = started(kind=Ascent)
@@ -407,7 +407,7 @@ def test_fit_goes_on_and_compile_starts_the_optimizer_anew():
         two.fit(data, epochs=2, verbose=0)
     assert all((a == b).all() for a, b in zip(one.get_weights(), two.get_weights(), strict=True))
     two.compile("adam", "mse")
-    assert two.training.optimizer.trained_variables is None
+    assert two.optimizer.trained_variables is None
 
 
 @pytest.mark.more("summary")
@@ -667,7 +667,7 @@ def test_a_layer_in_an_attribute_works_or_its_name_is_refused(world, form):
                 continue
             assert net(np.ones((2, 2), "f4")).numpy().tolist() == [[1.0, 2.0, 3.0]] * 2, name
             assert len(net.variables) == 4, name
-    assert {"run", "build", "variables", "chosen", "history", "stop_training", "fit"} < refused
+    assert {"run", "build", "variables", "optimizer", "loss", "history", "stop_training", "fit"} < refused
     assert not {"encoder", "inputs", "outputs", "predictor", "input_specs", "output_shape"} & refused
 
 
