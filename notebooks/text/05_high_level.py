@@ -527,10 +527,28 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
 # %% [markdown]
 # ### A layer that trains itself
 #
+# In Keras an optimizer and a loss may be chosen by their names. `_chosen` looks up a name such as "mse" in a table of level 4, with
+# `lookup` from `levels/support`:
+
+
+# %%
+#| export models
+from levels.support.checks import lookup
+
+
+def _chosen(what, table, name):
+    """Return a new object of the class that a table has under this name.
+
+    Any other object is returned as it is. Raises ValueError, TypeError.
+    """
+    found = lookup(what, table, name)
+    return found() if isinstance(found, type) else found
+
+
+# %% [markdown]
 # A `Model` has six methods:
 #
-# - `compile` chooses an optimizer and a loss, each by a name such as "mse" or as an object. `_chosen` looks up a name in level 4's
-#   tables, with `lookup` from `levels/support`.
+# - `compile` chooses an optimizer and a loss, each by its name or as an object.
 # - `train_step` is the body of level 4's loop, written once for all models.
 # - `fit` trains. `batches_of` makes batches of its arrays. Then `fit` calls `run_training`.
 # - `evaluate` returns the mean loss over given rows. It makes the same pass, with a step that updates nothing.
@@ -549,15 +567,6 @@ from levels.mid_level import LOSSES, OPTIMIZERS
 from levels.support.checks import check_int, lookup
 from levels.support.tracebacks import short
 from levels.support.trainings import check_callbacks, check_metrics, check_trainable, row_shape, uncompiled
-
-
-def _chosen(what, table, name):
-    """Return a new object of the class that a table has under this name.
-
-    Any other object is returned as it is. Raises ValueError, TypeError.
-    """
-    found = lookup(what, table, name)
-    return found() if isinstance(found, type) else found
 
 
 class Model(Layer):
