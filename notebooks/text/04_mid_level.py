@@ -420,7 +420,7 @@ twice
 # Each name is the path to a variable: `hidden.kernel` is the kernel of the layer in the attribute `hidden`. You did not have to
 # list the variables.
 #
-# ## What is wrong: losses (17 min)
+# ## What is wrong: losses (20 min)
 #
 # A **loss** is one number that says how wrong the predictions are. You write the squared error: for each prediction, take its
 # difference from the true value and multiply that by itself. The mean comes later.
@@ -466,17 +466,25 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 # %% [markdown]
 # NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. Training would run without an error,
 # but the model would learn only the mean of all labels. So every loss first checks that labels and predictions have the same
-# shape. For probabilities it also checks that they lie between 0 and 1. The method `checked` does that:
+# shape. For probabilities it also checks that they lie between 0 and 1. The method `checked` does that. After the check a loss
+# calls its own `call`, and then it takes the mean.
 
 
-# %% tags=["hide-input"]
-#| export losses
-# The checks that all losses share: labels and predictions must fit each other. You may skip how they are written.
-class _Checked(Reconstructible):
-    probabilities = classes = False  # whether both are probabilities; whether y_true holds class numbers
+# %%
+#| export losses most Loss.__call__
+class Loss(Reconstructible):
+    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
+
+    probabilities = classes = False  # whether both are; whether y_true holds class numbers
 
     def __init__(self):
         """Take no arguments. (`Reconstructible` alone would accept any.)"""
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
+        if sample_weight is not None:
+            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
+        return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
     def checked(self, y_true, y_pred):
         """Convert both to tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
@@ -511,22 +519,12 @@ class _Checked(Reconstructible):
 
 
 # %% [markdown]
-# After the check a loss calls its own `call`, and then it takes the mean. The `call` of the first loss is your function. (In Keras
-# it is `tf.keras.losses.MeanSquaredError()`. In PyTorch it is `torch.nn.MSELoss()`, which takes the prediction first.)
+# The `call` of the first loss is your function. (In Keras it is `tf.keras.losses.MeanSquaredError()`. In PyTorch it is
+# `torch.nn.MSELoss()`, which takes the prediction first.)
 
 
 # %%
-#| export losses most Loss.__call__
-class Loss(_Checked):
-    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
-        if sample_weight is not None:
-            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
-        return reduce_mean(self.call(*self.checked(y_true, y_pred)))
-
-
+#| export losses
 class MeanSquaredError(Loss):
     """mean((y_pred - y_true)²)"""
 

@@ -25,7 +25,7 @@ BEYOND = {  # what the core does not know, and what it says
     "mid_level.SGD(0.1, momentum=0.9)": "_Rated.__init__() got an unexpected keyword argument 'momentum'",
     "mid_level.SGD(0.1, 0.9)": "_Rated.__init__() takes from 1 to 2 positional arguments but 3 were given",
     "mid_level.Adam(clipnorm=1.0)": "Adam.__init__() got an unexpected keyword argument 'clipnorm'",
-    "mid_level.BinaryCrossentropy(from_logits=True)": "_Checked.__init__() got an unexpected keyword argument 'from_logits'",
+    "mid_level.BinaryCrossentropy(from_logits=True)": "Loss.__init__() got an unexpected keyword argument 'from_logits'",
     "mid_level.MeanSquaredError()(X, X, np.ones(4))": "MeanSquaredError: weights of samples are for the losses of levels_more.mid_level",
     "mid_level.Dense(1)([X, X])": "matmul: x is (2, 4, 2) and w is (2, 1): both need two axes",
     "mid_level.Dataset.from_tensor_slices({'x': X})": "Dataset: expected a tuple of arrays, got {'x': ",
