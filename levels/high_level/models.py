@@ -14,7 +14,6 @@ from levels.support.tracebacks import short
 from levels.support.trainings import (
     check_callbacks,
     check_layer,
-    check_layers,
     check_metrics,
     check_pair,
     check_parts,
@@ -133,7 +132,7 @@ class Sequential(Model):
     def __init__(self, layers=(), name=None):
         super().__init__(name=name)
         self.layers = []
-        for layer in check_layers(layers):
+        for layer in layers:
             self.add(layer)
 
     def add(self, layer):

@@ -1,5 +1,7 @@
 """Checks of a model, and of what its training is given. Notebooks 04 and 05 use them."""
 
+import inspect
+
 import numpy as np
 
 from .inputs import check_finite
@@ -44,21 +46,33 @@ def check_layer(model, layer, kind):
     """Return a layer. Raises TypeError for anything that is not of this class, and for a layer of another kind of model."""
     if not isinstance(layer, kind):
         raise TypeError(f"{type(model).__name__}: {layer!r:.60} is no layer of this level")
-    layer.check_model(model)
+    _check_model(layer, model)
     return layer
 
 
-def check_layers(layers):
-    """Return the list of layers. Raises TypeError for what is no list."""
-    if not hasattr(layers, "__iter__"):
-        raise TypeError(f"Sequential: {layers!r:.60}; expected a list of layers")
-    return layers
+def _check_model(layer, model):
+    """Raise TypeError for a layer that does not work in this model. Only those of `levels_more` may say so."""
+    if hasattr(layer, "check_model"):
+        layer.check_model(model)
 
 
 def check_parts(model, kind):
     """Raise TypeError for a layer in a model that would not work there. `kind` is the class of layers."""
     for part in model.named(kind).values():
-        part.check_model(model)
+        _check_model(part, model)
+
+
+def check_call(layer):
+    """Raise NotImplementedError if the `call` of a layer of the core takes `training`, which nobody would give."""
+    call = type(layer).call
+    if not getattr(layer, "hears_training", False) and "training" in inspect.signature(call).parameters:
+        raise NotImplementedError(f"{layer.name}: call(…, training) is for the Layer of levels_more.mid_level")
+
+
+def no_call(layer, x):
+    """Raise NotImplementedError: a class of layers must define its own `call` of x, a tensor."""
+    cure = "rename its `forward`, PyTorch's name" if hasattr(layer, "forward") else "write one"
+    raise NotImplementedError(f"{type(layer).__name__} has no call; {cure}: `def call(self, x):`")
 
 
 def check_metrics(metrics):

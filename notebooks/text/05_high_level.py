@@ -658,7 +658,7 @@ for wrong in (lambda: line.compile("adm", "mse"), lambda: line.fit(task.x, task.
 
 # %%
 #| export models most Sequential.call
-from levels.support.trainings import check_layer, check_layers
+from levels.support.trainings import check_layer
 
 
 class Sequential(Model):
@@ -667,7 +667,7 @@ class Sequential(Model):
     def __init__(self, layers=(), name=None):
         super().__init__(name=name)
         self.layers = []
-        for layer in check_layers(layers):
+        for layer in layers:
             self.add(layer)
 
     def add(self, layer):
