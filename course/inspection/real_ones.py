@@ -161,7 +161,7 @@ QUESTIONS = (
     Question(
         5,
         "When does a layer make its weights?",
-        ("mid_level", "_Part.build_for"),
+        ("mid_level", "_build_once"),
         There("torch", "torch/nn/modules/lazy.py", "LazyModuleMixin._infer_parameters", 252),
         There(
             "keras",
@@ -176,7 +176,7 @@ QUESTIONS = (
     Question(
         5,
         "Who tells a layer that it is training?",
-        ("high_level", "Trainable.train_step"),
+        ("high_level", "Model.train_step"),
         There("torch", "torch/nn/modules/module.py", "Module.train", 2898),
         There(
             "keras",

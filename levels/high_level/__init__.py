@@ -6,12 +6,12 @@
 
 from levels.support.fronts import absent
 
-from .loops import Callback, History, Training, ended, epoch_loss, run_epochs, run_training
-from .models import Model, Sequential, Trainable, batches_of, dtype_for, prepared
+from .loops import Callback, History, ended, epoch_loss, one_pass, run_epochs, run_training
+from .models import Model, Sequential, batches_of, dtype_for, prepared
 from .tasks import dnn_classifier, linear_regression
 
 __all__ = [
-    "Callback", "History", "Model", "Sequential", "Trainable", "Training", "batches_of", "dnn_classifier", "dtype_for",
-    "ended", "epoch_loss", "linear_regression", "prepared", "run_epochs", "run_training"
+    "Callback", "History", "Model", "Sequential", "batches_of", "dnn_classifier", "dtype_for", "ended", "epoch_loss",
+    "linear_regression", "one_pass", "prepared", "run_epochs", "run_training"
 ]
 __getattr__ = absent(__name__)  # says where there is more

@@ -3,7 +3,6 @@
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
 import functools
-import inspect
 import math
 import random
 
@@ -14,7 +13,8 @@ from levels.low_level import Module, Variable, as_tensor, nn
 from levels.support.checks import check_bool, check_int, lookup
 from levels.support.fronts import Unset
 from levels.support.locks import MAKING
-from levels.support.names import Guarded
+from levels.support.names import guarded
+from levels.support.trainings import check_call, check_parts, no_call
 
 
 def affine(x, kernel, bias):
@@ -48,89 +48,80 @@ class Reconstructible:
         return f"{type(self).__name__}({', '.join([*map(repr, self.recreate.args), *options])})"
 
 
-# What all layers share: a name, a dtype, a build on the first call, `trainable`. You may skip how it is written.
-class _Part(Guarded, Reconstructible, Module):
-    hears_training = False  # whether `call` may have an argument `training`
-    building = False  # whether `build_for` is running
-    trainable_flag = True  # see `trainable`
-    name = dtype = built = Unset()  # `__init__` sets them
+def _build_once(layer, shape, dtype):
+    """Call `build` of a layer, unless it was called. The dtype is the layer's own, else this one if it is a float."""
+    with MAKING:
+        if not layer.built:
+            layer.dtype = layer.dtype or (dtype if dtype.kind == "f" else "float32")
+            layer.building = True
+            try:
+                layer.build(shape)
+            finally:
+                layer.building = False
+            layer.built = True
+
+
+def _starting(initializer, shape, dtype):
+    """Return an initializer's numbers, an array of this shape and dtype. Raises an error if one of them is wrong."""
+    spec = PLACE.device.alloc(shape, dtype).spec
+    numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
+    return np.reshape(numbers, shape).astype(spec.dtype)
+
+
+def _freeze(layer, value):
+    """Set `trainable` of a layer and of all layers inside to True or False."""
+    for part in layer.named(Layer).values():
+        part.trainable_flag = check_bool(f"{layer.name}: trainable", value)
+
+
+class Layer(Reconstructible, Module):
+    """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
+
+    built = building = False  # whether `build_for` has run, or is running
+    trainable_flag = True
+    name = dtype = Unset()  # `__init__` sets them
+    __setattr__ = guarded
+    build_for = _build_once
+    call = no_call
+    trainable = property(lambda self: self.trainable_flag, _freeze)
 
     def __init__(self, name=None, dtype=None):
-        self.name = self.usual_name() if name is None else name
+        self.name = type(self).__name__.lower() if name is None else name
         self.dtype = None if dtype is None else np.dtype(dtype)
-        self.built = False
-        call = getattr(type(self), "call", None)
-        if call and "training" in inspect.signature(call).parameters and not self.hears_training:
-            raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
+        check_call(self)
 
     def __call__(self, x, training=None):
-        """Return the result of `call`, after a build the first time. Only layers of `levels_more` use `training`."""
+        """Return the result of `call`. Only layers of `levels_more` use `training`."""
         return self.run(x, training)
 
-    def usual_name(self):
-        """Return the name of a layer that is given none."""
-        return type(self).__name__.lower()
-
-    def build_for(self, shape, dtype):
-        """Call `build`, once. A layer without a dtype takes this one if it is a float dtype, else float32."""
-        with MAKING:
-            if not self.built:
-                self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
-                self.building = True
-                try:
-                    self.build(shape)
-                finally:
-                    self.building = False
-                self.built = True
-
-    def starting(self, initializer, shape):
-        """Return an initializer's numbers for this shape, in the layer's dtype."""
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # raises if shape or dtype is wrong
-        return np.reshape(lookup("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
-
-    def check_model(self, model):
-        """Raise TypeError if this layer would not work in that model. All layers of this level work in any model."""
-
-    trainable = property(lambda self: self.trainable_flag, doc="Whether its variables may change.")
-
-    @trainable.setter
-    def trainable(self, value):
-        for part in self.named(_Part).values():
-            part.trainable_flag = check_bool(f"{self.name}: trainable", value)
-
-    @property
-    def trainable_variables(self):
-        """The trainable variables of all parts that are trainable."""
-        still = {v for part in self.named(_Part).values() if not part.trainable_flag for v in part.variables}
-        return [v for v in super().trainable_variables if v not in still]
-
-    def __repr__(self):
-        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
-        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
-
-
-class Layer(_Part):
-    """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
+    def run(self, x, training=None):
+        """Return the result of `call`, after a build on the first call."""
+        if training:
+            check_parts(self, Layer)
+        x = as_tensor(x)
+        if not self.built:
+            self.build_for(x.spec.shape, x.dtype)
+        return self.call(x)
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
-        """Make a variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
+        """Make a variable of this shape. (Keras' argument `name` is ignored.)"""
         self.built = not self.building  # outside `build`, the first weight marks the layer as built
-        return Variable(self.starting(initializer, shape), trainable=trainable)
+        numbers = _starting(initializer, shape, self.dtype or "float32")
+        return Variable(numbers, trainable=trainable)
 
-    def call(self, x):
-        """Return the layer's output. Raises NotImplementedError unless a subclass defines it."""
-        cure = "rename its `forward`, PyTorch's name" if hasattr(self, "forward") else "write one"
-        raise NotImplementedError(f"{type(self).__name__} has no call; {cure}: `def call(self, x):`")
+    @property
+    def trainable_variables(self):
+        """The trainable variables of all layers that are trainable."""
+        parts = self.named(Layer).values()
+        still = {v for part in parts if not part.trainable_flag for v in part.variables}
+        return [v for v in super().trainable_variables if v not in still]
 
-    def run(self, x, training=None):
-        """Return the result of `call`, after a build on the first call."""
-        x = as_tensor(x)
-        if not self.built:
-            self.build_for(x.spec.shape, x.dtype)
-        return self.call(x)
+    def __repr__(self):
+        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
+        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
 
 
 class Dense(Layer):

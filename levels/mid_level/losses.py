@@ -15,12 +15,19 @@ def squared_error(y_true, y_pred):
     return error * error
 
 
-# The checks that all losses share: labels and predictions must fit each other. You may skip how they are written.
-class _Checked(Reconstructible):
-    probabilities = classes = False  # whether both are probabilities; whether y_true holds class numbers
+class Loss(Reconstructible):
+    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
+
+    probabilities = classes = False  # whether both are; whether y_true holds class numbers
 
     def __init__(self):
         """Take no arguments. (`Reconstructible` alone would accept any.)"""
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
+        if sample_weight is not None:
+            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
+        return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
     def checked(self, y_true, y_pred):
         """Convert both to tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
@@ -52,16 +59,6 @@ class _Checked(Reconstructible):
 
     def __repr__(self):
         return type(self).__name__
-
-
-class Loss(_Checked):
-    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
-        if sample_weight is not None:
-            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
-        return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
 
 class MeanSquaredError(Loss):

@@ -19,28 +19,44 @@ def descend(rate, dw, w):
     return w - rate * dw
 
 
-# What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
-class _Rated(Reconstructible, Module):
+def _set_rate(optimizer, value):
+    """Set the learning rate: a number from 0 on, or a schedule, a function of the step. Raises ValueError for others."""
+    first = value(constant(0.0)) if callable(value) else value  # a schedule can be checked only at step 0
+    first = float(first) if isinstance(first, Operators) else first
+    first = check_positive(f"{type(optimizer).__name__}: learning_rate", first, zero=True)
+    value = value if callable(value) else first
+    if isinstance(optimizer.rate, Variable):
+        optimizer.rate.assign(value)
+    else:
+        optimizer.rate = value
+
+
+def _slots_of(variables, names):
+    """Return a list with {name: a variable of zeros} for each of these variables."""
+    zeros = [np.zeros(v.shape, v.dtype) for v in variables]
+    return [{name: Variable(zero, trainable=False) for name in names} for zero in zeros]
+
+
+class Optimizer(Reconstructible, Module):
+    """An optimizer and its slots. Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
+
     excluded = True  # a model that keeps an optimizer does not list the optimizer's variables
+    memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
     rate = trained_variables = Unset()  # `__init__` sets them
+    learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate, _set_rate)
 
     def __init__(self, learning_rate=0.01):
         self.rate = None
         self.trained_variables = None  # or a dict, whose keys are the variables that it was built for
         self.learning_rate = learning_rate
 
-    learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate)
-
-    @learning_rate.setter
-    def learning_rate(self, value):
-        first = value(constant(0.0)) if callable(value) else value  # a schedule can be checked only at step 0
-        first = float(first) if isinstance(first, Operators) else first
-        first = check_positive(f"{type(self).__name__}: learning_rate", first, zero=True)
-        value = value if callable(value) else first
-        if isinstance(self.rate, Variable):
-            self.rate.assign(value)
-        else:
-            self.rate = value
+    def build(self, variables):
+        """Make the slots for these variables. The first `apply_gradients` calls this."""
+        dtype = variables[0].dtype
+        self.iterations = Variable(np.zeros((), dtype), trainable=False)
+        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
+        self.slots = _slots_of(variables, self.memory)
+        self.trained_variables = dict.fromkeys(variables)  # set last: now the optimizer is built
 
     def _owned(self, grads_and_vars):
         """Return the gradients and the variables of these pairs. The first call builds the optimizer for them."""
@@ -51,21 +67,6 @@ class _Rated(Reconstructible, Module):
         if [*map(id, self.trained_variables)] != [*map(id, variables)]:
             raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
         return gradients, variables
-
-    def build(self, variables):
-        """Make the slots for these variables. The first `apply_gradients` calls this."""
-        dtype = variables[0].dtype
-        self.iterations = Variable(np.zeros((), dtype), trainable=False)
-        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
-        zeros = [np.zeros(v.shape, v.dtype) for v in variables]
-        self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
-        self.trained_variables = dict.fromkeys(variables)  # set last: now the optimizer is built
-
-
-class Optimizer(_Rated):
-    """An optimizer and its slots. Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
-
-    memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
 
     def apply_gradients(self, grads_and_vars):
         """Apply pairs (gradient, variable). Raises TypeError for anything else, ValueError if the variables change."""

@@ -28,14 +28,6 @@ def check_finite(name, array):
         raise ValueError(f"{name} is not a finite number in row {np.argwhere(~finite)[0][0]}; drop or fill such rows")
 
 
-def check_losses(step, losses):
-    """Return the losses of a step, a tensor [steps]. Raises TypeError if the step returns something else."""
-    if not hasattr(losses, "numpy"):
-        returns = "nothing" if losses is None else f"a {type(losses).__name__}"
-        raise TypeError(f"{step.__name__} returns {returns}; expected the loss, one number")
-    return losses
-
-
 def check_inputs(x, dtype, features):
     """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
     _check_array("x", x, dtype, *np.shape(x)[:1], features)

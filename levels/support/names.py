@@ -24,7 +24,7 @@ def _ours(value):
         return all(map(_ours, value))
     kind = type(value)
     made = kind.__module__.partition(".")[0] in ("levels", "levels_more") and not hasattr(value, "numpy")
-    return value is None or (made and not isinstance(value, Guarded))
+    return value is None or (made and not _is_layer(value))
 
 
 def fits(name, held, value):
@@ -32,19 +32,22 @@ def fits(name, held, value):
     if isinstance(held, property):
         return held.fset is not None
     if isinstance(held, (FunctionType, classmethod)) or callable(held):
-        return callable(value) and (name == "call" or not isinstance(value, Guarded))
+        return callable(value) and (name == "call" or not _is_layer(value))
     if isinstance(held, tuple):
-        return isinstance(value, (list, tuple)) and all(callable(x) and not isinstance(x, Guarded) for x in value)
-    return _ours(value) if held is None else not isinstance(held, (bool, str)) or isinstance(value, type(held))
+        return isinstance(value, (list, tuple)) and all(callable(x) and not _is_layer(x) for x in value)
+    if held is None:  # such as the optimizer of a model, which may be the reader's
+        return _ours(value) or hasattr(value, "apply_gradients")
+    return not isinstance(held, (bool, str)) or isinstance(value, type(held))
 
 
-class Guarded:
-    """An object whose attributes are the reader's, but for the names that the framework uses itself."""
+def _is_layer(value):
+    return getattr(type(value), "__setattr__", None) is guarded
 
-    def __setattr__(self, name, value):
-        """Set an attribute. Raises AttributeError for a value that would take the place of one of the framework's."""
-        held = used(type(self)).get(name, self)
-        if held is not self and not (type(held) is type(value) is bool or fits(name, held, value)):
-            told = f"{type(self).__name__}.{name} is already a name of the framework"
-            raise AttributeError(f"{told}, and would become {value!r:.60}; take another one, such as {name}_")
-        super().__setattr__(name, value)
+
+def guarded(part, name, value):
+    """Set an attribute. Raises AttributeError for a value that would take the place of one of the framework's."""
+    held = used(type(part)).get(name, part)
+    if held is not part and not (type(held) is type(value) is bool or fits(name, held, value)):
+        told = f"{type(part).__name__}.{name} is already a name of the framework"
+        raise AttributeError(f"{told}, and would become {value!r:.60}; take another one, such as {name}_")
+    object.__setattr__(part, name, value)

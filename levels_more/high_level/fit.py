@@ -270,7 +270,9 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
         training.watch = ProgressMonitor(pressed, bar, lines, (first, first + epochs), callbacks, ahead)
         told = [CallbackList(model, callbacks, first)] if callbacks else []
         try:
-            return loops.run_training(model, data, epochs, [*held, *told, training.watch])
+            heard = [*held, *told, training.watch]
+            one_pass = lambda *given: model.chosen.one_pass(*given)  # noqa: E731 (`compile` may be called)
+            return loops.run_training(model, data, epochs, heard, one_pass=one_pass)
         finally:
             if ahead:
                 ahead.tell(model.history)

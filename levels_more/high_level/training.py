@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 
 from levels import mid_level
-from levels.high_level import epoch_loss, loops
+from levels.high_level import epoch_loss
 from levels.low_level import as_tensor
 from levels.support.checks import check_positive, lookup
 from levels_more.checks import takes
@@ -85,7 +85,7 @@ def loss_of(loss, y, predicted, weight):
     return reduce_mean(each) if each.spec.shape else each
 
 
-class Training(loops.Training):
+class Training(mid_level.Reconstructible):
     """Losses and metrics, for each output or for all. Each loss is multiplied by one of the `loss_weights`.
 
     In a list an output's loss may be None. Raises TypeError if the optimizer or the only loss is None, ValueError for
@@ -97,8 +97,9 @@ class Training(loops.Training):
     def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
         several = isinstance(loss, (list, tuple))
         losses = [each and made("loss", LOSSES, each) for each in loss] if several else [made("loss", LOSSES, loss)]
-        first = next(filter(None, losses), "")  # no loss: "" raises ValueError, as an unknown name
-        super().__init__(made("optimizer", OPTIMIZERS, optimizer), first)
+        if not any(losses):
+            lookup("loss", LOSSES, "")  # raises ValueError, as for an unknown name
+        self.optimizer = made("optimizer", OPTIMIZERS, optimizer)
         self.losses = losses
         self.for_all = not several  # whether the loss is that of all outputs
         given = [as_list([] if each is None else each) for each in as_list([] if metrics is None else metrics)]

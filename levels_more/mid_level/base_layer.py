@@ -74,16 +74,12 @@ class Layer(mid_level.Layer, Module):
 
     def __init__(self, name=None, dtype=None, **unknown):
         refuse_arguments(type(self).__name__, unknown, type(self))
-        super().__init__(name, dtype)
+        super().__init__(numbered(snake_case(type(self).__name__)) if name is None else name, dtype)
 
     whole = False  # whether the inputs are integers, of any of NumPy's integer dtypes
     hears_training = True
     penalties = ()  # functions without arguments, whose results are added to the loss
     input_specs, output_shape, input_names = Noted(), Noted(), Noted()  # of the latest call
-
-    def usual_name(self):
-        """Keras' name: dense for the first layer of this class in this process, then dense_1, dense_2, …."""
-        return numbered(snake_case(type(self).__name__))
 
     def check_model(self, model):
         """Raise TypeError for a model of the core: it neither passes on `training` nor adds penalties to the loss."""
@@ -91,9 +87,9 @@ class Layer(mid_level.Layer, Module):
             told = f"{type(self).__name__} is a layer of levels_more, and {type(model).__name__} a model of levels"
             raise TypeError(f"{told}; take the model from levels_more.high_level")
 
-    def starting(self, initializer, shape):
-        """The numbers that an initializer gives for this shape, in the layer's dtype."""
-        return super().starting(lookup("initializer", INITIALIZERS, initializer), shape)
+    def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
+        """Make a variable of this shape, in the layer's dtype, with any initializer of this package."""
+        return super().add_weight(shape, lookup("initializer", INITIALIZERS, initializer), trainable, name)
 
     @short
     def run(self, x, training=None):

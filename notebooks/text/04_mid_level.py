@@ -195,10 +195,10 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 #
 # **A good place to stop.** A layer keeps its own weights, and they start at random.
 #
-# ## What all parts share (7 min, optional)
+# ## What all parts share (8 min, optional)
 #
-# The two classes of this section are not about learning. Run the cells, and read their code only if you like. The next section
-# begins with what you need to know of them.
+# The code of this section is not about learning. Run the cells, and read their code only if you like. The next section
+# begins with what you need to know of it.
 #
 # `Reconstructible` remembers the arguments that a part was made with, and `recreate()` makes another part from them. The helpers
 # come from `levels/support`: `lookup` looks up a name in a table, `check_int` and `check_positive` refuse a number out of range,
@@ -207,7 +207,6 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # %%
 #| export layers
 import functools
-import inspect
 
 from levels.hardware import PLACE
 from levels.low_level import Module, Operators
@@ -220,7 +219,8 @@ from levels.support.checks import (
 )
 from levels.support.fronts import Unset
 from levels.support.locks import MAKING
-from levels.support.names import Guarded
+from levels.support.names import guarded
+from levels.support.trainings import check_call, check_parts, no_call
 
 
 class Reconstructible:
@@ -237,106 +237,98 @@ class Reconstructible:
 
 
 # %% [markdown]
-# `_Part` is what every layer is built on. A part has a name and a dtype. Calling a part calls its `run`. On the first call
-# `build_for` sets the dtype, and calls `build`. If two threads call a new layer at once, one builds it while the other waits for
-# the lock `MAKING`. If `trainable` of a part is False, training does not change its variables or those of the parts inside it.
+# Three functions serve every layer. `_build_once` sets the dtype, and calls `build`. If two threads call a new layer at once, one
+# builds it while the other waits for the lock `MAKING`. `_starting` asks an initializer for numbers. And `_freeze` sets
+# `trainable`: if it is False, training does not change the variables of the layer or those of the layers inside it.
 
 
-# %% tags=["hide-input"]
+# %%
 #| export layers
-# What all layers share: a name, a dtype, a build on the first call, `trainable`. You may skip how it is written.
-class _Part(Guarded, Reconstructible, Module):
-    hears_training = False  # whether `call` may have an argument `training`
-    building = False  # whether `build_for` is running
-    trainable_flag = True  # see `trainable`
-    name = dtype = built = Unset()  # `__init__` sets them
+def _build_once(layer, shape, dtype):
+    """Call `build` of a layer, unless it was called. The dtype is the layer's own, else this one if it is a float."""
+    with MAKING:
+        if not layer.built:
+            layer.dtype = layer.dtype or (dtype if dtype.kind == "f" else "float32")
+            layer.building = True
+            try:
+                layer.build(shape)
+            finally:
+                layer.building = False
+            layer.built = True
 
-    def __init__(self, name=None, dtype=None):
-        self.name = self.usual_name() if name is None else name
-        self.dtype = None if dtype is None else np.dtype(dtype)
-        self.built = False
-        call = getattr(type(self), "call", None)
-        if call and "training" in inspect.signature(call).parameters and not self.hears_training:
-            raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
-    def __call__(self, x, training=None):
-        """Return the result of `call`, after a build the first time. Only layers of `levels_more` use `training`."""
-        return self.run(x, training)
+def _starting(initializer, shape, dtype):
+    """Return an initializer's numbers, an array of this shape and dtype. Raises an error if one of them is wrong."""
+    spec = PLACE.device.alloc(shape, dtype).spec
+    numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
+    return np.reshape(numbers, shape).astype(spec.dtype)
 
-    def usual_name(self):
-        """Return the name of a layer that is given none."""
-        return type(self).__name__.lower()
 
-    def build_for(self, shape, dtype):
-        """Call `build`, once. A layer without a dtype takes this one if it is a float dtype, else float32."""
-        with MAKING:
-            if not self.built:
-                self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
-                self.building = True
-                try:
-                    self.build(shape)
-                finally:
-                    self.building = False
-                self.built = True
-
-    def starting(self, initializer, shape):
-        """Return an initializer's numbers for this shape, in the layer's dtype."""
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # raises if shape or dtype is wrong
-        return np.reshape(lookup("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
-
-    def check_model(self, model):
-        """Raise TypeError if this layer would not work in that model. All layers of this level work in any model."""
-
-    trainable = property(lambda self: self.trainable_flag, doc="Whether its variables may change.")
-
-    @trainable.setter
-    def trainable(self, value):
-        for part in self.named(_Part).values():
-            part.trainable_flag = check_bool(f"{self.name}: trainable", value)
-
-    @property
-    def trainable_variables(self):
-        """The trainable variables of all parts that are trainable."""
-        still = {v for part in self.named(_Part).values() if not part.trainable_flag for v in part.variables}
-        return [v for v in super().trainable_variables if v not in still]
-
-    def __repr__(self):
-        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
-        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
+def _freeze(layer, value):
+    """Set `trainable` of a layer and of all layers inside to True or False."""
+    for part in layer.named(Layer).values():
+        part.trainable_flag = check_bool(f"{layer.name}: trainable", value)
 
 
 # %% [markdown]
-# ## A layer that builds itself (9 min)
+# ## A layer that builds itself (12 min)
 #
-# Here is the second version of a layer. Its base class `_Part` gives it a name, a dtype, and `build_for`, which calls `build`
-# once. Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer
-# goes to `run`, which does what the `if not self.built` of `FirstLayer` did.
+# Here is the second version of a layer. It has a name, a dtype, and `build_for`, which calls `build` once. Each kind of layer
+# writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer goes to `run`, which does
+# what the `if not self.built` of `FirstLayer` did. (`guarded` from `levels/support` refuses an attribute whose name `Layer` itself
+# uses, and `no_call` is an error, until a class defines its `call`.)
 
 
 # %%
 #| export layers most Layer.run
-class Layer(_Part):
+class Layer(Reconstructible, Module):
     """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
+
+    built = building = False  # whether `build_for` has run, or is running
+    trainable_flag = True
+    name = dtype = Unset()  # `__init__` sets them
+    __setattr__ = guarded
+    build_for = _build_once
+    call = no_call
+    trainable = property(lambda self: self.trainable_flag, _freeze)
+
+    def __init__(self, name=None, dtype=None):
+        self.name = type(self).__name__.lower() if name is None else name
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        check_call(self)
+
+    def __call__(self, x, training=None):
+        """Return the result of `call`. Only layers of `levels_more` use `training`."""
+        return self.run(x, training)
+
+    def run(self, x, training=None):
+        """Return the result of `call`, after a build on the first call."""
+        if training:
+            check_parts(self, Layer)
+        x = as_tensor(x)
+        if not self.built:
+            self.build_for(x.spec.shape, x.dtype)
+        return self.call(x)
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
-        """Make a variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
+        """Make a variable of this shape. (Keras' argument `name` is ignored.)"""
         self.built = not self.building  # outside `build`, the first weight marks the layer as built
-        return Variable(self.starting(initializer, shape), trainable=trainable)
+        numbers = _starting(initializer, shape, self.dtype or "float32")
+        return Variable(numbers, trainable=trainable)
 
-    def call(self, x):
-        """Return the layer's output. Raises NotImplementedError unless a subclass defines it."""
-        cure = "rename its `forward`, PyTorch's name" if hasattr(self, "forward") else "write one"
-        raise NotImplementedError(f"{type(self).__name__} has no call; {cure}: `def call(self, x):`")
+    @property
+    def trainable_variables(self):
+        """The trainable variables of all layers that are trainable."""
+        parts = self.named(Layer).values()
+        still = {v for part in parts if not part.trainable_flag for v in part.variables}
+        return [v for v in super().trainable_variables if v not in still]
 
-    def run(self, x, training=None):
-        """Return the result of `call`, after a build on the first call."""
-        x = as_tensor(x)
-        if not self.built:
-            self.build_for(x.spec.shape, x.dtype)
-        return self.call(x)
+    def __repr__(self):
+        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
+        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
 
 
 # %% [markdown]
@@ -417,7 +409,7 @@ twice
 # Each name is the path to a variable: `hidden.kernel` is the kernel of the layer in the attribute `hidden`. You did not have to
 # list the variables.
 #
-# ## What is wrong: losses (17 min)
+# ## What is wrong: losses (20 min)
 #
 # A **loss** is one number that says how wrong the predictions are. You write the squared error: for each prediction, take its
 # difference from the true value and multiply that by itself. The mean comes later.
@@ -463,17 +455,25 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 # %% [markdown]
 # NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. Training would run without an error,
 # but the model would learn only the mean of all labels. So every loss first checks that labels and predictions have the same
-# shape. For probabilities it also checks that they lie between 0 and 1. The method `checked` does that:
+# shape. For probabilities it also checks that they lie between 0 and 1. The method `checked` does that. After the check a loss
+# calls its own `call`, and then it takes the mean.
 
 
-# %% tags=["hide-input"]
-#| export losses
-# The checks that all losses share: labels and predictions must fit each other. You may skip how they are written.
-class _Checked(Reconstructible):
-    probabilities = classes = False  # whether both are probabilities; whether y_true holds class numbers
+# %%
+#| export losses most Loss.__call__
+class Loss(Reconstructible):
+    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
+
+    probabilities = classes = False  # whether both are; whether y_true holds class numbers
 
     def __init__(self):
         """Take no arguments. (`Reconstructible` alone would accept any.)"""
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
+        if sample_weight is not None:
+            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
+        return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
     def checked(self, y_true, y_pred):
         """Convert both to tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
@@ -508,22 +508,12 @@ class _Checked(Reconstructible):
 
 
 # %% [markdown]
-# After the check a loss calls its own `call`, and then it takes the mean. The `call` of the first loss is your function. (In Keras
-# it is `tf.keras.losses.MeanSquaredError()`. In PyTorch it is `torch.nn.MSELoss()`, which takes the prediction first.)
+# The `call` of the first loss is your function. (In Keras it is `tf.keras.losses.MeanSquaredError()`. In PyTorch it is
+# `torch.nn.MSELoss()`, which takes the prediction first.)
 
 
 # %%
-#| export losses most Loss.__call__
-class Loss(_Checked):
-    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
-        if sample_weight is not None:
-            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
-        return reduce_mean(self.call(*self.checked(y_true, y_pred)))
-
-
+#| export losses
 class MeanSquaredError(Loss):
     """mean((y_pred - y_true)²)"""
 
@@ -689,36 +679,61 @@ print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel()
 #
 # ## How an optimizer keeps its variables (3 min, optional)
 #
-# Run the cell, and read its code only if you like. The setter of `learning_rate` assigns a new rate to the variable. `_owned`
-# checks the pairs of gradient and variable. `build` makes the optimizer's variables. Among them are the slots: each variable of
-# the model gets one for each name in `memory`. They begin at zero. The rate may also be a **schedule**, a function of the step,
-# see `more/04_optimizers`.
+# Run the cell, and read its code only if you like. `_set_rate` serves `learning_rate`: it assigns a new rate to the variable. The
+# rate may also be a **schedule**, a function of the step, see `more/04_optimizers`. `_slots_of` makes the slots: each variable of
+# the model gets one for each name in `memory`. They begin at zero.
 
 
-# %% tags=["hide-input"]
+# %%
 #| export optimizers
-# What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
-class _Rated(Reconstructible, Module):
+def _set_rate(optimizer, value):
+    """Set the learning rate: a number from 0 on, or a schedule, a function of the step. Raises ValueError for others."""
+    first = value(constant(0.0)) if callable(value) else value  # a schedule can be checked only at step 0
+    first = float(first) if isinstance(first, Operators) else first
+    first = check_positive(f"{type(optimizer).__name__}: learning_rate", first, zero=True)
+    value = value if callable(value) else first
+    if isinstance(optimizer.rate, Variable):
+        optimizer.rate.assign(value)
+    else:
+        optimizer.rate = value
+
+
+def _slots_of(variables, names):
+    """Return a list with {name: a variable of zeros} for each of these variables."""
+    zeros = [np.zeros(v.shape, v.dtype) for v in variables]
+    return [{name: Variable(zero, trainable=False) for name in names} for zero in zeros]
+
+
+# %% [markdown]
+# ## SGD and Adam (16 min)
+#
+# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. It counts the step. For each pair it
+# calls `update`, and assigns the new numbers to the variable and its slots. `_owned` checks the pairs. On the first call it also
+# calls `build`, which makes the optimizer's variables.
+
+
+# %%
+#| export optimizers most Optimizer.apply_gradients
+class Optimizer(Reconstructible, Module):
+    """An optimizer and its slots. Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
+
     excluded = True  # a model that keeps an optimizer does not list the optimizer's variables
+    memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
     rate = trained_variables = Unset()  # `__init__` sets them
+    learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate, _set_rate)
 
     def __init__(self, learning_rate=0.01):
         self.rate = None
         self.trained_variables = None  # or a dict, whose keys are the variables that it was built for
         self.learning_rate = learning_rate
 
-    learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate)
-
-    @learning_rate.setter
-    def learning_rate(self, value):
-        first = value(constant(0.0)) if callable(value) else value  # a schedule can be checked only at step 0
-        first = float(first) if isinstance(first, Operators) else first
-        first = check_positive(f"{type(self).__name__}: learning_rate", first, zero=True)
-        value = value if callable(value) else first
-        if isinstance(self.rate, Variable):
-            self.rate.assign(value)
-        else:
-            self.rate = value
+    def build(self, variables):
+        """Make the slots for these variables. The first `apply_gradients` calls this."""
+        dtype = variables[0].dtype
+        self.iterations = Variable(np.zeros((), dtype), trainable=False)
+        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
+        self.slots = _slots_of(variables, self.memory)
+        self.trained_variables = dict.fromkeys(variables)  # set last: now the optimizer is built
 
     def _owned(self, grads_and_vars):
         """Return the gradients and the variables of these pairs. The first call builds the optimizer for them."""
@@ -729,31 +744,6 @@ class _Rated(Reconstructible, Module):
         if [*map(id, self.trained_variables)] != [*map(id, variables)]:
             raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
         return gradients, variables
-
-    def build(self, variables):
-        """Make the slots for these variables. The first `apply_gradients` calls this."""
-        dtype = variables[0].dtype
-        self.iterations = Variable(np.zeros((), dtype), trainable=False)
-        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
-        zeros = [np.zeros(v.shape, v.dtype) for v in variables]
-        self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
-        self.trained_variables = dict.fromkeys(variables)  # set last: now the optimizer is built
-
-
-# %% [markdown]
-# ## SGD and Adam (11 min)
-#
-# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. It counts the step. For each pair it
-# calls `update`, and assigns the new numbers to the variable and its slots. (`_owned` checks the pairs. On the first call it also
-# makes the slots, one for each name in `memory`, all zeros.)
-
-
-# %%
-#| export optimizers most Optimizer.apply_gradients
-class Optimizer(_Rated):
-    """An optimizer and its slots. Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
-
-    memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
 
     def apply_gradients(self, grads_and_vars):
         """Apply pairs (gradient, variable). Raises TypeError for anything else, ValueError if the variables change."""
@@ -793,6 +783,8 @@ for rate in (0.1, 0.1, 0.001):
     print(f"rate {rate}: w = {float(w):.4f}")
 
 # %% [markdown]
+# **A good place to stop.** An optimizer changes all variables of a model, and owns its rate.
+#
 # **Adam** ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980)) remembers two running means: `m` of the gradient, and `v` of
 # its square. At each step the new mean is β times the old mean plus (1 - β) times the new number. The mean begins at 0, so it is
 # too small at first. Here the gradient is always 1:

@@ -17,8 +17,5 @@ def run_epochs(epochs, tell, one_pass, ended):
 
 
 def ended(model, epoch, logs):
-    """Whether `model.stop_training` is set. If not, raises FloatingPointError for a loss that is not finite."""
-    if not model.stop_training and not math.isfinite(logs["loss"]):
-        told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
-        raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
-    return model.stop_training
+    """Whether training ends: `model.stop_training` is set, or the loss is not finite."""
+    return model.stop_training or not math.isfinite(logs["loss"])

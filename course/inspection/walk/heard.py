@@ -13,9 +13,9 @@ class Call(NamedTuple):
     result: Any
 
 
-HEARD = {"Model.fit", "Trainable.train_step", "Sequential.call", "Dense.call", "squared_error", "cross_entropy"}
+HEARD = {"Model.fit", "Model.train_step", "Sequential.call", "Dense.call", "squared_error", "cross_entropy"}
 HEARD |= {
-    "Training.one_pass",
+    "one_pass",
     "Optimizer.apply_gradients",
     "Trace.do",
     "GradientTape.gradient",
@@ -42,7 +42,7 @@ class Ear:
             return
         if event == "return":
             self.calls.setdefault(name, []).append(Call(frame.f_code, dict(frame.f_locals), result))
-        elif name == "Trainable.train_step":
+        elif name == "Model.train_step":
             self.calls = {}
         elif name == "RowProgram.launch":
             self.before = {v: v.numpy() for v in frame.f_locals["self"].variables}
@@ -124,7 +124,7 @@ def followed(ear, ops, row, weight):
     """{quantity: (its holder, its index)} of a row and a weight of the first layer, and {id of a result: its Op}."""
     made = {id(op.y): op for op in ops}
     layer = ear.calls["Dense.call"][0]
-    step = ear.last("Trainable.train_step")
+    step = ear.last("Model.train_step")
     tape = ear.last("GradientTape.gradient")
     x = holder(layer.known["x"])
     product = next(op for op in ops if op.op == "matmul" and op.inputs[0] is x and not any(op.attrs.values()))

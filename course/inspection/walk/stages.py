@@ -30,12 +30,12 @@ def fit(walk):
     told = f"This `fit` has one batch of {len(rows)} rows. Afterwards the weights have changed, and we have a loss. We follow one "
     told += f"weight and one row: row {rows[walk.row]} of the data, row {walk.row} of the batch. `run_training` makes a `function` "
     told += "of `train_step`. A pass through the data is one call of its `over`."
-    one_pass = walk.compiled.last("Training.one_pass")
+    one_pass = walk.compiled.last("one_pass")
     return Stage("5a", "fit", told, [walk.source(call, "run_training("), walk.source(one_pass, "step.over(")], numbers)
 
 
 def train_step(walk):
-    call = walk.eager.last("Trainable.train_step")
+    call = walk.eager.last("Model.train_step")
     tape = walk.eager.last("GradientTape.gradient")
     nth = nth_source(walk.eager)
     update = update_in(walk.eager)

@@ -43,7 +43,7 @@ def read_once():
         ("torch.optim.Adam", "Adam", "mid_level", "optimizers"),
         ("optimizer.step", "Optimizer.apply_gradients", "mid_level", "optimizers"),
         ("torch.compile", "function", "low_level", "functions"),
-        ("tf.keras.Model.compile", "Trainable.compile", "high_level", "models"),
+        ("tf.keras.Model.compile", "Model.compile", "high_level", "models"),
         ("model.fit", "Model.fit", "high_level", "models"),
         ("torch.onnx.export", "Model.export", "levels_more", "high_level/model"),
         ("torch.randn", "normal", "levels_more", "low_level/random"),

@@ -235,7 +235,7 @@ def test_evaluate_gives_what_keras_gives():
 def test_none_is_no_metric_and_no_callback():
     net = started(metrics=None)
     assert len(net.fit(TASK.x, TASK.y, callbacks=None, verbose=0).losses) == 13
-    assert net.optimizer is net.training.optimizer
+    assert hasattr(net.optimizer, "apply_gradients") and callable(net.loss)
 
 
 def test_layers_are_added_one_by_one(tmp_path):
@@ -338,10 +338,10 @@ def test_a_step_of_your_own():
     class Ascent(Sequential):
         def train_step(self, x, y):
             with GradientTape() as tape:
-                loss = self.training.loss(self, y, self(x, training=True))
+                loss = self.loss(y, self(x, training=True))
                 wrong = -loss
             variables = self.trainable_variables
-            self.training.optimizer.apply_gradients(zip(tape.gradient(wrong, variables), variables, strict=True))
+            self.optimizer.apply_gradients(zip(tape.gradient(wrong, variables), variables, strict=True))
             return loss
 
     net = started(kind=Ascent)
@@ -407,7 +407,7 @@ def test_fit_goes_on_and_compile_starts_the_optimizer_anew():
         two.fit(data, epochs=2, verbose=0)
     assert all((a == b).all() for a, b in zip(one.get_weights(), two.get_weights(), strict=True))
     two.compile("adam", "mse")
-    assert two.training.optimizer.trained_variables is None
+    assert two.optimizer.trained_variables is None
 
 
 @pytest.mark.more("summary")
@@ -667,7 +667,7 @@ def test_a_layer_in_an_attribute_works_or_its_name_is_refused(world, form):
                 continue
             assert net(np.ones((2, 2), "f4")).numpy().tolist() == [[1.0, 2.0, 3.0]] * 2, name
             assert len(net.variables) == 4, name
-    assert {"run", "build", "variables", "chosen", "history", "stop_training", "fit"} < refused
+    assert {"run", "build", "variables", "optimizer", "loss", "history", "stop_training", "fit"} < refused
     assert not {"encoder", "inputs", "outputs", "predictor", "input_specs", "output_shape"} & refused
 
 
@@ -700,6 +700,40 @@ def test_the_core_hears_what_a_callback_changes_and_its_lines_show_the_epoch(cap
     for _ in "12":
         assert model.fit(x, y, epochs=3, callbacks=[Anneal()]).losses.tolist() == [1.0, 4.0, 9.0]
         assert capsys.readouterr().out.splitlines() == ["Epoch 1/3: loss 1", "Epoch 2/3: loss 4", "Epoch 3/3: loss 9"]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("loss", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("kind", [core_high.Sequential, Sequential])
+def test_ended_answers_and_the_sentence_comes_after_the_loop(kind, loss):
+    """The training ends after the first epoch whose loss is not finite. A callback that ends it itself hears no error."""
+    told = []
+
+    class Lost(kind):
+        def train_step(self, x, y):
+            return super().train_step(x, y) * loss
+
+    class Listens(Callback):
+        def __init__(self, stops):
+            self.stops = stops
+
+        def on_epoch_end(self, epoch, logs):
+            told.append(epoch)
+            self.model.stop_training = self.stops
+
+        def on_train_end(self):
+            told.append("end")
+
+    net = Lost([core_mid.Dense(1)])
+    net.compile()
+    for stopped, number in ((False, 1.0), (True, 1.0), (False, loss), (True, loss)):
+        net.stop_training = stopped
+        assert core_high.ended(net, 0, {"loss": number}) is (stopped or number is loss)
+    with pytest.raises(FloatingPointError, match="fit: the loss is .* after epoch 0; try a lower learning rate"):
+        net.fit(TASK.x, TASK.y, epochs=3, verbose=0, callbacks=[Listens(False)])
+    assert told == [0, "end"] and len(net.history.epochs) == 1
+    net.fit(TASK.x, TASK.y, epochs=3, verbose=0, callbacks=[Listens(True)])
+    assert told == [0, "end"] * 2
 
 
 def test_the_core_alone_refuses_what_it_cannot_do():
