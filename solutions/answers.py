@@ -323,7 +323,7 @@ return dx
             "return dx": "a gradient of shape (10, 4), an input of shape (1, 4): expected the shape (1, 4), yours is (10, 4)",
             'return apply("reduce_sum", dx, axis=0, keepdims=True)': "expected the shape (3, 4), yours is (1, 4)",
             'return apply("reduce_sum", dx, axis=0, keepdims=False)': "expected the shape (1, 4), yours is (4,)",
-            'return apply("reduce_mean", dx, axis=0, keepdims=True)': "yours",
+            'return apply("reduce_sum", dx, axis=0, keepdims=True) / 10.0': "yours",
             """
 for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape)):
     if have != wanted:

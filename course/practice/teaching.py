@@ -46,7 +46,6 @@ DAY = [
             "One scalar function, one loop",
             "One planner for all of them",
             "An op in one line",
-            "Means, and another shape",
             "Rows by number",
             "Many numbers become one",
             "The product, and the order of its loops",

@@ -12,13 +12,18 @@ from levels.low_level import PASSES, Graph, Node, Tensor, constant, dce
 
 
 def rebuilt(graph, change):
-    """The graph with change(node, new inputs) in the place of each op. Inputs of the new node may be new as well."""
+    """The graph with change(node, new inputs) in the place of each op."""
     new = {}
     for node in graph.nodes:
         new[node] = change(node, tuple(new[x] for x in node.inputs)) if node.inputs else node
     updates = {variable: new[node] for variable, node in graph.updates.items()}
-    nodes = dict.fromkeys(x for node in new.values() for x in (*node.inputs, node))
-    return Graph([*nodes], [new[node] for node in graph.outputs], updates)
+    return Graph([*dict.fromkeys(new.values())], [new[node] for node in graph.outputs], updates)
+
+
+def with_inputs(graph):
+    """The graph in which inputs that a change has added are nodes as well, each before the node that reads it."""
+    nodes = dict.fromkeys(x for node in graph.nodes for x in (*node.inputs, node))
+    return Graph([*nodes], graph.outputs, graph.updates)
 
 
 def made(op, inputs, attrs):
@@ -70,7 +75,7 @@ def with_axes(graph):
             inputs = made("reshape", inputs[:1], {"shape": shape}), inputs[1]
         return Node(node.op, inputs, node.attrs, node.spec)
 
-    return rebuilt(graph, change)
+    return with_inputs(rebuilt(graph, change))
 
 
 def _count_of(x, spec):
@@ -94,7 +99,7 @@ def with_quotients(graph):
         total = Node("reduce_sum", inputs, node.attrs, node.spec)
         return Node("divide", (total, Node("constant", (), {"of": count}, count.spec)), {}, node.spec)
 
-    return rebuilt(graph, change)
+    return with_inputs(rebuilt(graph, change))
 
 
 def with_means(graph):
