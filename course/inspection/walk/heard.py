@@ -133,7 +133,8 @@ def followed(ear, ops, row, weight):
     gradient, loss = holder(tape.result[nth]), holder(step.result)
     change = next(op for op in ops if op.op == "multiply" and any(x is gradient for x in op.inputs))
     (rate,) = (x for x in change.inputs if x is not gradient)
-    share = made[id(loss)].inputs[0]
+    total, _ = made[id(loss)].inputs  # the loss is a sum, divided by the count
+    (share,) = made[id(total)].inputs
     squared = made[id(share)]
     column = row, weight[1]
     found = {
