@@ -131,7 +131,7 @@ class FusedReplay(Replay):
 
 
 def replayed_first(graph, batch, over=False):
-    """A FusedReplay, for products of many matrices, which no row program can hold. Raises NoProgram for other graphs."""
+    """A FusedReplay, for products of many matrices, which no row program holds. Raises NoProgram for other graphs."""
     if not has_batches(graph):
         raise NoProgram
     return FusedReplay(graph, batch, over)
