@@ -97,7 +97,7 @@ def with_quotients(graph):
             return Node(node.op, inputs, node.attrs, node.spec)
         count = node.spec.device.put(np.array(_count_of(inputs[0], node.spec), node.spec.dtype), Tensor)
         total = Node("reduce_sum", inputs, node.attrs, node.spec)
-        return Node("divide", (total, Node("constant", (), {"of": count}, count.spec)), {}, node.spec)
+        return Node("divide", (total, Node("constant", (), {}, count.spec, count)), {}, node.spec)
 
     return with_inputs(rebuilt(graph, change))
 
