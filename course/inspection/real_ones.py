@@ -82,7 +82,7 @@ QUESTIONS = (
     Question(
         3,
         "Who writes down that `x @ w` was computed?",
-        ("low_level", "_Tape.do"),
+        ("low_level", "GradientTape.do"),
         There("torch", "torch/csrc/autograd/functions/utils.h", "set_history", 68),
         There("tensorflow", "tensorflow/c/eager/tape.h", "RecordOperation", 159),
         "PyTorch keeps no list: each result points to the node that made it, and TensorFlow's tape leaves out each op "

@@ -6,20 +6,10 @@ from inspect import getattr_static
 
 from .cures import CURES
 
-REFLECTED = {  # NumPy's name for `array + tensor` and the like -> the method of the tensor
-    "add": "__radd__",
-    "subtract": "__rsub__",
-    "multiply": "__rmul__",
-    "divide": "__rtruediv__",
-    "matmul": "__rmatmul__",
-    "power": "__rpow__",
-    "less": "__gt__",
-    "less_equal": "__ge__",
-    "greater": "__lt__",
-    "greater_equal": "__le__",
-    "equal": "__eq__",
-    "not_equal": "__ne__",
-}
+# NumPy's name for `array + tensor` and the like, and the method of the tensor
+_REFLECTED = """add __radd__; subtract __rsub__; multiply __rmul__; divide __rtruediv__; matmul __rmatmul__; power __rpow__
+less __gt__; less_equal __ge__; greater __lt__; greater_equal __le__; equal __eq__; not_equal __ne__"""
+REFLECTED = dict(pair.split() for pair in _REFLECTED.replace("\n", "; ").split("; "))
 # NumPy's ufuncs -> the functions that reduce by them
 _REDUCING = {"add": "sum", "multiply": "prod", "maximum": "max", "logical_and": "all", "logical_or": "any"}
 
@@ -87,6 +77,12 @@ def number_of(x):
     return x.numpy().item()
 
 
+# the methods that need several ops, and their signs in the table
+_METHODS = """__getitem__ []; __len__ len; __iter__ iter; __abs__ abs; __eq__ ==; __ne__ !=; __lt__ <; __gt__ >; __le__ <=
+__ge__ >=; __and__ &; __or__ |; __invert__ ~; __mod__ %; __floordiv__ //; __rpow__ power of a number; power **; item item
+to to; backward backward"""
+
+
 class SeveralOps:
     """A base class of tensors and variables. Subclasses set the table `operators`, {sign: function(x, …)}."""
 
@@ -94,26 +90,6 @@ class SeveralOps:
     operators = {}
     __array_ufunc__ = array_ufunc  # NumPy arrays delegate `array + tensor` to the tensor
     __hash__ = object.__hash__  # tensors are hashed by identity, not by their numbers
-    __getitem__ = of_several_ops("[]")
-    __len__ = of_several_ops("len")
-    __iter__ = of_several_ops("iter")
-    __abs__ = of_several_ops("abs")
-    __eq__ = of_several_ops("==")
-    __ne__ = of_several_ops("!=")
-    __lt__ = of_several_ops("<")
-    __gt__ = of_several_ops(">")
-    __le__ = of_several_ops("<=")
-    __ge__ = of_several_ops(">=")
-    __and__ = of_several_ops("&")
-    __or__ = of_several_ops("|")
-    __invert__ = of_several_ops("~")
-    __mod__ = of_several_ops("%")
-    __floordiv__ = of_several_ops("//")
-    __rpow__ = of_several_ops("power of a number")
-    power = of_several_ops("**")
-    item = of_several_ops("item")
-    to = of_several_ops("to")
-    backward = of_several_ops("backward")
     ndim = property(lambda self: len(self.shape))
 
     def __bool__(self):
@@ -139,5 +115,8 @@ class SeveralOps:
         return [name for name in super().__dir__() if not isinstance(getattr_static(type(self), name, None), Elsewhere)]
 
 
+for _row in _METHODS.replace("\n", "; ").split("; "):
+    _name, _, _sign = _row.partition(" ")
+    setattr(SeveralOps, _name, of_several_ops(_sign))
 for _name in CURES:
     setattr(SeveralOps, _name, Elsewhere(_name))

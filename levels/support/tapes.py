@@ -1,8 +1,13 @@
-"""The stack of tapes: two paused generators may close theirs in another order than that in which they opened them."""
+"""Checks of a tape, and its place in the stack of tapes. Notebook 03 uses them."""
+
+from .operators import check_recorded
 
 
 def leave(door, tape):
-    """Take a tape out of the stack of this thread, from `door.top` down. Raises RuntimeError if it is not there."""
+    """Take a tape out of the stack of this thread, from `door.top` down. Raises RuntimeError if it is not there.
+
+    Two paused generators may close their tapes in another order than that in which they opened them.
+    """
     if door.top is tape:
         door.top = tape.below
         return
@@ -12,3 +17,29 @@ def leave(door, tape):
     if not hasattr(later, "below"):
         raise RuntimeError("this tape was opened in another thread, or outside of a traced function; close it there")
     later.below = tape.below
+
+
+def check_taped(tape, given, tensors, kind):
+    """Raise RuntimeError for a tape that was read, TypeError or ValueError for a gradient that would be wrong.
+
+    given: the target and the sources, which have to be of the class `kind`; tensors: what they are now.
+    """
+    if tape.records is None:
+        cure = "GradientTape(persistent=True) of levels_more.low_level can be read again"
+        raise RuntimeError(f"gradient: this tape was read; {cure}")
+    for k, (x, now) in enumerate(zip(given, tensors)):
+        name = f"source {k - 1}" if k else "the target"
+        check_recorded(name, x, kind)
+        if now.spec.dtype.kind != "f":
+            raise TypeError(f"gradient: {name} is {now.dtype}; only floats have a gradient")
+        if tape.variables.get(x, now) is not now:
+            raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
+
+
+def check_reached(sources, gradients):
+    """Return the gradients of the sources. Raises ValueError if one has none."""
+    for k, source in enumerate(sources):
+        if source not in gradients:
+            what = f"source {k}, {source.spec}"
+            raise ValueError(f"gradient: {what}, was not used on the way to the target while the tape was open")
+    return [gradients[source] for source in sources]

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from levels import high_level
-from levels.low_level import GradientTape, Operators, Variable, as_tensor, function
+from levels.low_level import Operators, Variable, as_tensor, function
 from levels.mid_level import Layer as CoreLayer
 from levels.support.checks import check_bool, check_int
 from levels.support.tracebacks import short
@@ -26,6 +26,7 @@ from levels_more.high_level.outputs import by_output, print_summary
 from levels_more.high_level.training import Training
 from levels_more.low_level.autodiff import leading_to
 from levels_more.low_level.module import FORMER
+from levels_more.low_level.tapes import GradientTape
 from levels_more.mid_level.base_layer import Layer
 from levels_more.mid_level.names import numbered
 from levels_more.mid_level.notes import note, noted

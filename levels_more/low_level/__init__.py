@@ -1,11 +1,10 @@
 """More functions of tensors and their gradients, all operators, and the compiler."""
 
 from levels.low_level import (
-    BACK_ENDS, DOOR, DTYPES, Function, GUARDS, GradientTape, Graph, Interpreter, LOWERINGS, NoProgram, Node, OPERATORS,
-    OpWriter, Operators, PASSES, Replay, RowProgram, SHARES, StepWriter, Symbol, Tensor, Trace, VJPS, Variable, WALKS,
-    Watcher, apply, as_instructions, as_tensor, backward_pass, binary_op, check_fits, clip, constant, dce, dnn,
+    BACK_ENDS, DOOR, DTYPES, Function, GUARDS, Graph, Interpreter, LOWERINGS, NoProgram, Node, OPERATORS,
+    OpWriter, Operators, PASSES, Replay, RowProgram, SHARES, StepWriter, Symbol, Tensor, Trace, VJPS, Variable, Watcher, apply, as_instructions, as_tensor, backward_pass, binary_op, check_fits, clip, constant, dce, dnn,
     dnn_classifier, eager, exp, function, gather, hand_on, linear_regression, log, needed_by, plan_spread,
-    quickest_walk, reachable, reduce_sum, relu, row_parts, sigmoid, sqrt, tasks, trace, unbroadcast,
+    reachable, reduce_sum, relu, row_parts, sigmoid, sqrt, tasks, trace, unbroadcast,
 )
 from levels_more import compiler, moved as _moved  # (the first adds passes and back ends)
 from levels_more.compiler.passes import constant_fold, cse
@@ -24,6 +23,7 @@ from levels_more.low_level.random import Generator, normal, set_seed, shuffle, u
 from levels_more.low_level.shape import (
     expand_dims, fancy_index, largest, reduce_std, reduce_variance, smallest, squeeze, stack, take, take_along,
 )
+from levels_more.low_level.tapes import GradientTape, quickest_walk
 
 __all__ = _moved.handed_on(globals(), "nn", "tasks")
 

@@ -20,6 +20,7 @@ from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import MADE_OF
 from levels_more.kernels.verify import TEST_CASES
 from levels_more.low_level import autodiff  # noqa: F401 (the rules of logits_crossentropy)
+from levels_more.low_level.tapes import GradientTape as WiderTape
 
 _MEAN = {"axis": None, "keepdims": False}
 # composite op -> its single ops: (op, numbers of its inputs, attributes); results are numbered after the inputs
@@ -93,7 +94,7 @@ def fuses(op, x):
     if not ACCELERATION.on:
         return False
     stands = DOOR.top
-    while type(stands) is GradientTape and type(stands.records) is list:
+    while type(stands) in (GradientTape, WiderTape) and type(stands.records) is list:
         stands = stands.below
     here = stands is DOOR.bottom and type(x) is Tensor and x.spec.device.kind == "cpu"
     return here and _rules_are_ours(op) and _stands_for(op)

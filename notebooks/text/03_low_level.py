@@ -122,9 +122,9 @@ from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, pool
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 from levels.support.checks import cache_key, check_bool, numeric_array
 from levels.support.inputs import even, row_numbers
-from levels.support.operators import SeveralOps, array_function, check_recorded
+from levels.support.operators import SeveralOps, array_function
 from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, makes_variables, pinned_address
-from levels.support.tapes import leave
+from levels.support.tapes import check_reached, check_taped, leave
 
 # %% [markdown]
 # The first interpreter runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model
@@ -500,35 +500,22 @@ class Watcher(Interpreter):
 
 
 # %% [markdown]
-# The second interpreter, the tape, also writes a record: the op's name, its inputs, its attributes and its result. (It
-# keeps the value of each variable that was read, too, for a check later.)
+# The second interpreter, the tape, also writes a record: the op's name, its inputs, its attributes and its result.
+
 
 # %%
-#| export autodiff most _Tape.do
-"""The tape records each op at the door. Read backwards, it gives the gradient."""
-
-
-class _Tape(Watcher):
-    """The interpreter in a `with` block that records each op."""
-
-    def __init__(self, persistent=False):
-        self.records, self.variables = [], {}  # (op, inputs, attrs, y)
-        self.persistent = check_bool("persistent", persistent)  # may be read repeatedly
+class Tape(Watcher):
+    def __init__(self):
+        self.records = []
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
-        if self.records is not None:  # None: it does not record
-            self.records.append((op, inputs, attrs, y))
+        self.records.append((op, inputs, attrs, y))
         return y
-
-    def read(self, variable):
-        x = self.below.read(variable)
-        self.variables.setdefault(variable, x)
-        return x
 
 
 # %%
-with _Tape() as tape:
+with Tape() as tape:
     error = x * w + b - y
     loss = error * error
 [op for op, *_ in tape.records]
@@ -545,6 +532,8 @@ with _Tape() as tape:
 
 # %%
 #| export autodiff
+"""The tape records each op at the door. Read backwards, it gives the gradient."""
+
 VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradient; or None
     "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
     "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
@@ -648,7 +637,7 @@ print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0
 # %%
 from course.figures import widgets
 
-backwards = figures.walk_of_squared_error(_Tape, constant, VJPS, x=3.0, w=2.0, b=1.0, y=5.0)
+backwards = figures.walk_of_squared_error(Tape, constant, VJPS, x=3.0, w=2.0, b=1.0, y=5.0)
 widgets.explore(
     functools.partial(figures.tape_backwards, backwards),
     "The tape, backwards, and a bump that meets it.",
@@ -827,89 +816,75 @@ def reachable(sources, records):
 # %% [markdown]
 # `backward_pass` is the loop from above with three additions. It skips records that the target does not depend on. It
 # sums a gradient down to the shape of its input, with your `unbroadcast`. And it raises a readable error where a rule
-# or a source is missing.
+# or a source is missing. (`check_reached`, from `levels/support`, gives the gradients of the sources, or raises.)
 
 
 # %%
 #| export autodiff most backward_pass
-def _gradients_of(sources, gradients):
-    """Return the gradients of the sources. Raises ValueError if one has none."""
-    for k, source in enumerate(sources):
-        if source not in gradients:
-            what = f"source {k}, {source.spec}"
-            raise ValueError(f"gradient: {what}, was not used on the way to the target while the tape was open")
-    return [gradients[source] for source in sources]
+def backward_pass(records, target, sources, rules=VJPS):
+    """Return the gradients of the sources, walking backwards.
 
-
-def backward_pass(records, target, sources):
-    """Return the gradients, walking backwards. Raises LookupError for a missing rule, ValueError for unused sources."""
-    needed, one = reachable(sources, records), as_tensor(1.0, target)
+    Raises LookupError for a missing rule, ValueError for a source that was not used.
+    """
+    needed = reachable(sources, records)
+    one = as_tensor(1.0, target)
     gradients = {target: apply("spread", one, target) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
-        if op not in VJPS:
+        if op not in rules:
             raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS (levels_more.low_level has more)")
-        for x, vjp in zip(inputs, VJPS[op]):
+        for x, vjp in zip(inputs, rules[op]):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
             if dx is not None:
-                hand_on(gradients, x, dx if dx.spec is x.spec else unbroadcast(dx, x.spec.shape))
-    return _gradients_of(sources, gradients)
+                hand_on(gradients, x, unbroadcast(dx, x.spec.shape))
+    return check_reached(sources, gradients)
 
 
 # %% [markdown]
-# Other packages may know a quicker walk for some tapes. They add it to the list `WALKS`.
+# A **GradientTape** is the tape with a method `gradient`, which is this walk. (`tf.GradientTape` · each tensor's
+# `grad_fn`.) It is read once. It also keeps the value of each variable that was read. So `check_taped` can raise an
+# error where the gradient would be wrong, for example if a variable was assigned while the tape was open. (The tape of
+# `levels_more` can be read repeatedly.)
 
 
 # %%
-#| export autodiff
-WALKS = []  # walk(records, target, sources): the same gradients, sooner, or None if it cannot
+#| export autodiff most GradientTape.do
+class GradientTape(Watcher):
+    """A tape that records each op in its `with` block. It is read once."""
 
+    walk = staticmethod(backward_pass)
 
-def quickest_walk(records, target, sources):
-    """Return the gradients from the first of WALKS that finds them, else from `backward_pass`, with its errors."""
-    for walk in WALKS:
-        found = walk(records, target, sources)
-        if found is not None:
-            return found
-    return backward_pass(records, target, sources)
+    def __init__(self):
+        self.records = []  # (op, inputs, attrs, y); None: it does not record
+        self.variables = {}  # variable -> the tensor that it named at first
 
+    def do(self, op, plan, inputs, attrs):
+        y = self.below.do(op, plan, inputs, attrs)
+        if self.records is not None:
+            self.records.append((op, inputs, attrs, y))
+        return y
 
-# %% [markdown]
-# A **GradientTape** is a tape with a method `gradient`, which is this walk. (`tf.GradientTape` · each tensor's
-# `grad_fn`.) Most of its lines raise an error where the gradient would be wrong, for example if a variable was
-# assigned while the tape was open.
-
-
-# %%
-#| export autodiff
-class GradientTape(_Tape):
-    """A tape that records every op while it is open. `gradient` can be called once, or repeatedly with `persistent`."""
+    def read(self, variable):
+        x = self.below.read(variable)
+        self.variables.setdefault(variable, x)
+        return x
 
     def gradient(self, target, sources):
-        """Return d target / d source, a tensor shaped like the source, or a list of them for a list of sources.
+        """Return d target / d source: a tensor like the source, or a list for a list.
 
-        If the target has several numbers, their sum is differentiated. This tape does not record the walk. Raises
-        RuntimeError if it was read, TypeError unless all are floats, ValueError for a source not used, or assigned.
+        If the target has several numbers, their sum is differentiated. Raises
+        RuntimeError for a tape that was read, TypeError unless all are floats,
+        ValueError for a source that was not used, or was assigned.
         """
-        if self.records is None:
-            told = "is being read" if self.persistent else "was read; GradientTape(persistent=True) can be read again"
-            raise RuntimeError(f"gradient: this tape {told}")
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
-        tensors = _as_tensors((target, *sources))
-        names = ["the target", *(f"source {k}" for k in range(len(sources)))]
-        for name, given, x in zip(names, (target, *sources), tensors):
-            check_recorded(name, given, Operators)
-            if x.spec.dtype.kind != "f":
-                raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
-            if isinstance(given, Variable) and self.variables.get(given, x) is not x:
-                raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
-        records, self.records = self.records, None  # the walk is not recorded
-        try:
-            return quickest_walk(records, tensors[0], tensors[1:])
-        finally:
-            self.records = records if self.persistent else None
+        given = [target, *sources]
+        tensors = _as_tensors(given)
+        check_taped(self, given, tensors, Operators)
+        records = self.records
+        self.records = None  # the walk is not recorded
+        return self.walk(records, tensors[0], tensors[1:])
 
     def __reduce__(self):
         raise TypeError("a tape cannot be copied: it belongs to the tensors that it recorded")
@@ -2490,7 +2465,7 @@ def collected(makers, target):
 
 v = Variable(np.array(3.0))
 for formula in (lambda u: u * u + u, lambda u: u + u * u):
-    with GradientTape(persistent=True) as tape:
+    with GradientTape() as tape:
         z = formula(v * 2.0)
     makers = {record[3]: record for record in tape.records}
     (dv,) = backward_pass(collected(makers, z), z, [v.value])

@@ -70,15 +70,14 @@ def listened(run):
 
 @contextmanager
 def core_alone():
-    """Inside this `with` block: no plans, back ends, passes or backward walks of `levels_more`, only the core."""
+    """Inside this `with` block: no plans, back ends or passes of `levels_more`, only the core."""
     from levels.kernels import PLANS
     from levels.kernels.registry import PLAN_FINISHERS
-    from levels.low_level.autodiff import WALKS
     from levels.low_level.functions import BACK_ENDS, PASSES
     from levels.low_level.graph import dce
     from levels.low_level.row_program import RowProgram
 
-    own = (PLAN_FINISHERS, []), (WALKS, []), (PASSES, [dce]), (BACK_ENDS, [RowProgram])  # with the core's entries
+    own = (PLAN_FINISHERS, []), (PASSES, [dce]), (BACK_ENDS, [RowProgram])  # with the core's entries
     before = [[*table] for table, _ in own]
     plans = {**PLANS}
     PLANS.clear()

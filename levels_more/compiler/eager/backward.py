@@ -8,8 +8,7 @@ from operator import is_
 
 import numpy as np
 
-from levels.low_level import DOOR, VJPS, WALKS, NoProgram, Replay, Watcher
-from levels.low_level import backward_pass as op_by_op
+from levels.low_level import DOOR, VJPS, NoProgram, Replay, Watcher
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.fused.backend import ShortFunction
@@ -50,7 +49,7 @@ def _ours(records):
 class _Walk(ShortFunction):
     """A function from all tensors of a tape, in the order of `numbers` {tensor: number}, to the gradients."""
 
-    def __init__(self, numbers, records, target, sources):
+    def __init__(self, numbers, records, target, sources, op_by_op):
         told = [(op, [numbers[x] for x in inputs], attrs, numbers[y]) for op, inputs, attrs, y in records]
         target = numbers[target]
         sources = [numbers[x] for x in sources]
@@ -83,8 +82,11 @@ class _Walk(ShortFunction):
         return None if isinstance(program, Replay) else program.run(tensors)
 
 
-def backward_pass(records, target, sources):
-    """The gradient of the tensor `target` for each of the source tensors, or None if no program computes it."""
+def backward_pass(records, target, sources, op_by_op):
+    """The gradient of the tensor `target` for each of the source tensors, or None if no program computes it.
+
+    op_by_op(records, target, sources) is the walk to make a program of.
+    """
     if not records or not ACCELERATION.on or not at_once():
         return None
     # A plain loop: it runs before every gradient, and comprehensions took three times as long.
@@ -114,9 +116,7 @@ def backward_pass(records, target, sources):
         if walk < _SELDOM:
             walk += 1
         else:
-            walk = _Walk(numbers, records, target, sources) if _ours(records) else None
+            walk = _Walk(numbers, records, target, sources, op_by_op) if _ours(records) else None
         _WALKS[key] = walk
     return walk.gradients([*numbers]) if type(walk) is _Walk else None
 
-
-WALKS.append(backward_pass)

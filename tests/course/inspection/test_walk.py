@@ -252,12 +252,12 @@ def test_nothing_of_the_reader_s_is_changed(line):
 
 
 def test_what_levels_more_adds_stays_and_is_not_walked(line):
-    """Its quicker plans, walks back, passes and back ends hide the core's; afterwards they are all there again."""
+    """Its quicker plans, passes and back ends hide the core's; afterwards they are all there again."""
     import levels_more.high_level  # noqa: F401
     from levels.kernels import PLANS, registry
-    from levels.low_level import BACK_ENDS, PASSES, WALKS
+    from levels.low_level import BACK_ENDS, PASSES
 
-    tables = registry.PLAN_FINISHERS, WALKS, PASSES, BACK_ENDS
+    tables = registry.PLAN_FINISHERS, PASSES, BACK_ENDS
     before, plans = [[*table] for table in tables], {**PLANS}
     again = walk.Walk(LINE, linear_regression)
     assert [stage.numbers for stage in again.stages] == [stage.numbers for stage in line.stages]

@@ -58,15 +58,15 @@ def apply(mine, draw):
         yield "3 steps of both tasks", mine.losses("apply", "low_level", 3)
 
 
-@cases("03-_Tape.do")
+@cases("03-GradientTape.do")
 @all_interpreted
 def tape_do(mine, draw):
     """The records on the tape; then both tasks."""
-    with mine.placed("_Tape.do", "low_level"):
+    with mine.placed("GradientTape.do", "low_level"):
         from levels.low_level import autodiff, constant
 
         x, y = (constant(draw.normal(size=(2, 3))) for _ in range(2))
-        with autodiff._Tape() as tape:
+        with autodiff.GradientTape() as tape:
             z = mine.call("x * y", operator.mul, x, y)
             if not isinstance(z, type(x)):
                 raise Wrong(f"x * y gives {describe(z)}, expected a tensor (is there a `return` in every case?)")
@@ -83,15 +83,15 @@ def tape_do(mine, draw):
             "x * y - x",
             {"": total, "records": records, "its results": [record[3].numpy() for record in tape.records]},
         )
-        with autodiff._Tape() as tape:
+        with autodiff.GradientTape() as tape:
             tape.records = None  # as after `gradient`
             yield "a tape that was read already", mine.call("a tape that was read already", operator.mul, x, y)
-        with autodiff._Tape() as outer, autodiff._Tape() as inner:
+        with autodiff.GradientTape() as outer, autodiff.GradientTape() as inner:
             mine.call("x * y, a tape inside another one", operator.mul, x, y)
         told = {"the inner tape": len(inner.records), "the outer tape": len(outer.records)}
         yield "x * y, a tape inside another one: records", told
     with programs_told(mine):
-        yield "3 steps of both tasks", mine.losses("_Tape.do", "low_level", 3)
+        yield "3 steps of both tasks", mine.losses("GradientTape.do", "low_level", 3)
 
 
 @cases("03-_matmul_back_w")
