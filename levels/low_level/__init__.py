@@ -7,7 +7,7 @@
 from levels.support.fronts import absent
 
 from .autodiff import VJPS, GradientTape, backward_pass, hand_on, plan_spread, reachable, unbroadcast
-from .functions import BACK_ENDS, GUARDS, PASSES, Function, eager, function
+from .functions import BACK_ENDS, PASSES, Function, eager, function
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .lowering import LOWERINGS, SHARES, NoProgram, as_instructions, check_fits, row_parts
 from .module import Module
@@ -21,7 +21,7 @@ from .tensors import (
 )
 
 __all__ = [
-    "BACK_ENDS", "DOOR", "DTYPES", "Function", "GUARDS", "GradientTape", "Graph", "Interpreter", "LOWERINGS", "Module",
+    "BACK_ENDS", "DOOR", "DTYPES", "Function", "GradientTape", "Graph", "Interpreter", "LOWERINGS", "Module",
     "NoProgram", "Node", "OPERATORS", "OpWriter", "Operators", "PASSES", "Replay", "RowProgram", "SHARES",
     "StepWriter", "Symbol", "Tensor", "Trace", "VJPS", "Variable", "Watcher", "apply", "as_instructions", "as_tensor",
     "backward_pass", "binary_op", "check_fits", "clip", "constant", "dce", "dnn", "dnn_classifier", "eager", "exp",

@@ -3,7 +3,6 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
-import operator
 import threading
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from levels.hardware import Spec
 from levels.kernels import KERNELS
 from levels.support.checks import cache_key
-from levels.support.inputs import even, row_numbers
+from levels.support.inputs import batches_of_rows
 from levels.support.said import say_once
 from levels.support.storage import CREATED, makes_variables
 
@@ -29,7 +28,6 @@ def eager():
 
 
 PASSES = [dce]  # functions that make a graph smaller, in this order
-GUARDS = []  # guard(function, graph) -> a function without arguments: is the program out of date?
 BACK_ENDS = [RowProgram]  # they make a program of a graph; the first that fits does it
 
 
@@ -45,81 +43,73 @@ def _program_of(graph, batch, over):
     return Replay(graph, "; ".join(reasons.values()))
 
 
-class _Programs:
-    """The programs of a function, one for each cache key. The first thread that needs one makes it; others wait."""
+def _traced(python, signature):
+    """Trace a function. Trace it again if it made variables, as a layer does at first."""
+    for again in (False, True):
+        newest = next(CREATED)
+        graph, result = trace(python, signature)
+        if not makes_variables(graph, newest, again):
+            return graph, result
+
+
+def _packed(outs, result):
+    """Return these tensors in the form of the traced result: None, one, or several."""
+    if result is None:
+        return None
+    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
+
+
+class Function:
+    """A function of tensors, traced once for each signature, then run as a program."""
+
+    tell = staticmethod(say_once)
 
     def __init__(self, python):
         if not callable(python):
             raise TypeError(f"function: {python!r:.60} is no function")
         functools.update_wrapper(self, python)
         self.python = python
-        self.programs, self.lock = {}, threading.RLock()
-        self.traces, self.version, self.stale = 0, KERNELS.version, []
+        self.lock = threading.RLock()
+        self.version = KERNELS.version
+        self.renew()
+
+    def renew(self):
+        """Discard the programs: the next call traces again, with Python's new values."""
+        self.programs = {}  # key -> (program, what the traced function returned)
+        self.traces = 0
 
     def program(self, args, key, over):
         """Return the program for arguments like these, and the traced result."""
-        if self.version != KERNELS.version or any(map(operator.call, self.stale)):
-            self.programs, self.version, self.stale = {}, KERNELS.version, []
+        if self.version != KERNELS.version:  # a kernel was replaced
+            self.programs = {}
+            self.version = KERNELS.version
         found = self.programs.get((key, over))
         if found is None:
-            with self.lock:
-                found = self.programs[key, over] = self.programs.get((key, over)) or self.compile(args, over)
+            with self.lock:  # one thread makes it, and the others wait
+                found = self.programs.get((key, over)) or self.compile(args, over)
+                self.programs[key, over] = found
         return found
 
     def compile(self, args, over):
-        """Trace the function, run the passes, and choose a back end. Return the program and the traced result."""
+        """Trace the function, run the passes, and choose a back end."""
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
         for one_pass in PASSES:
             graph = one_pass(graph)
-        self.stale += [guard(self, graph) for guard in GUARDS]
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
         program = _program_of(graph, batch, over)
-        if type(program) is Replay and batch and any(node.spec.device.kind == "cpu" for node in graph.ops):
-            self.replays(program)
+        if type(program) is Replay and batch and any(x.spec.device.kind == "cpu" for x in graph.ops):
+            why = f"its ops are replayed one by one, which is slower. {program.why}"
+            self.tell(f"function {self.__name__}: {why}")
         return program, result
 
-    def replays(self, program):
-        """Say once that the ops will run one by one, and why."""
-        say_once(f"function {self.__name__}: its ops are replayed one by one, which is slower. {program.why}")
-
     def traced(self, signature, over):
-        """Trace the function, and return the graph and what the function returned.
-
-        Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
-        """
-        newest = next(CREATED)
-        graph, result = trace(self.python, signature)
-        if makes_variables(graph, newest):  # as a layer does on its first call; the second trace finds them
-            newest = next(CREATED)
-            graph, result = trace(self.python, signature)
-            if makes_variables(graph, newest):
-                raise ValueError("a variable is made in every call of this function; make it once, outside")
+        """Return the graph, and what the function returned."""
+        graph, result = _traced(self.python, signature)
         if over:
             _check_single(graph.outputs)
         return graph, result
-
-    def renew(self):
-        """Discard the programs: the next call traces again, with Python's new values."""
-        self.programs, self.traces = {}, 0
-
-    def __reduce__(self):
-        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
-
-
-def _packed(outs, result):
-    """Return these tensors in the form of the traced result: None, one, a list or a tuple."""
-    if result is None:
-        return None
-    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
-
-
-class Function(_Programs):
-    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
-
-    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
-    """
 
     def __call__(self, *args):
         if DOOR.top is not DOOR.bottom:  # a tape or a trace needs to see every op
@@ -130,30 +120,26 @@ class Function(_Programs):
         return _packed(program.run(args), result)
 
     def over(self, *args):
-        """Run a step on the rows x[i], y[i], … for each array i of row numbers in `batches`: over(x, y, …, batches).
-
-        The last batch may be shorter. Return what the function returns, but each number becomes a tensor of the numbers
-        of all steps. Raises ValueError if the arrays differ in their number of rows.
+        """over(x, y, …, batches): run a step on the rows x[i], y[i], … for each array i
+        of row numbers. Return a step's results, each with one number per step.
         """
         *args, batches = args or [None]
         args = [as_tensor(x) for x in args]
-        rows = {x.spec.shape[:1] for x in args}
-        if len(rows) != 1 or () in rows:
-            raise ValueError(
-                f"over: {', '.join(str(x.spec) for x in args)}; expected arrays with the same number of rows"
-            )
-        (count,), outs = rows.pop(), []
-        parts = [row_numbers("over: batches", part, count) for part in even(batches)]
+        parts = batches_of_rows(args, batches)  # two, if the last batch is shorter
         if DOOR.top is not DOOR.bottom:
-            results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
-            return _packed(_stacked([*map(_results_of, results)]), results[-1])
+            steps = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
+            return _packed(_stacked([*map(_results_of, steps)]), steps[-1])
+        outs = []
         for part in parts:
-            signature = tuple([x.device.spec((part.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in args])
-            program, result = self.program(signature, signature, True)
+            specs = [x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args]
+            program, result = self.program(specs, tuple(specs), True)
             outs.append(program.over(args, part))
-        if len(outs) > 1:  # the last batch is shorter
+        if len(outs) > 1:
             outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
         return _packed(outs[0], result)
+
+    def __reduce__(self):
+        raise TypeError("a function cannot be copied: it holds programs and variables")
 
 
 function = Function

@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 
-from levels.hardware import PLACE, Buffer, pool
+from levels.hardware import PLACE, Buffer
 from levels.kernels import planned
 from levels.support.checks import check_bool, numeric_array
 from levels.support.operators import SeveralOps
@@ -148,7 +148,7 @@ class Variable(Storage, Operators):
 
     def __init__(self, value, name=None, trainable=True):
         super().__init__(as_tensor(value))
-        self.name, self.grad = name, None
+        self.name = name
         self.trainable = check_bool("trainable", trainable)
 
     value = property(lambda self: DOOR.top.read(self), doc="The tensor that it names.")
@@ -191,10 +191,5 @@ class Watcher(Interpreter):
         self.below.assign(variable, value)
 
 
-def _copied(kind, array, name, *more):
-    """Make a tensor or a variable of these numbers, on the device of that name, else on the current device."""
-    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
-
-
-copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))
-copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))
+copyreg.pickle(Tensor, lambda x: (as_tensor, (x.numpy(),)))
+copyreg.pickle(Variable, lambda v: (Variable, (v.numpy(), v.name, v.trainable)))

@@ -1,6 +1,6 @@
 """exp and log: one source runs on Python floats, in programs and in kernels. Notebooks 01 and 02 use them.
 
-more/01_exp_and_log explains each line, and those of instructions.py.
+more/01_exp_and_log explains each line, and those of instructions.py. (Two of these are only handed on.)
 """
 
 import math
@@ -8,17 +8,7 @@ import math
 import numpy as np
 
 from .compiled import SUBSTITUTIONS
-from .instructions import (  # noqa: F401 (named and sqrt are handed on)
-    DOUBLE,
-    SINGLE,
-    exponent,
-    in_program,
-    named,
-    rint,
-    scaled,
-    select,
-    sqrt,
-)
+from .instructions import DOUBLE, SINGLE, exponent, in_program, named, rint, scaled, select, sqrt  # noqa: F401
 
 
 def _make_exp(bottom, top, ln2, ln2_rest, series):

@@ -67,6 +67,16 @@ def _described(array):
     return f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
 
 
+def batches_of_rows(args, batches):
+    """Return one or two arrays of row numbers, see `even`. Raises ValueError unless the tensors have as many rows."""
+    rows = {x.spec.shape[:1] for x in args}
+    if len(rows) != 1 or () in rows:
+        given = ", ".join(str(x.spec) for x in args)
+        raise ValueError(f"over: {given}; expected arrays with the same number of rows")
+    (count,) = rows.pop()
+    return [row_numbers("over: batches", part, count) for part in even(batches)]
+
+
 def even(batches):
     """Return [batches], or [batches[:-1], batches[-1:]] if their sizes differ, because the last batch is shorter."""
     lists = batches if isinstance(batches, (list, tuple)) else ()

@@ -53,10 +53,13 @@ class Storage:
         return current
 
 
-def makes_variables(graph, newest):
-    """Return whether the graph has variables that were created after `newest` was taken from CREATED."""
+def makes_variables(graph, newest, again=False):
+    """Return whether the graph has variables created after `newest` was taken from CREATED. `again` raises ValueError."""
     read = [node.source for node in graph.nodes if node.op == "variable"]
-    return any(variable.created > newest for variable in (*read, *graph.updates))
+    made = any(variable.created > newest for variable in (*read, *graph.updates))
+    if made and again:
+        raise ValueError("a variable is made in every call of this function; make it once, outside")
+    return made
 
 
 def pinned_address(variable, to_write=True):

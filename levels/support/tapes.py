@@ -4,14 +4,11 @@ from .operators import check_recorded
 
 
 def leave(door, tape):
-    """Take a tape out of the stack of this thread, from `door.top` down. Raises RuntimeError if it is not there.
-
-    Two paused generators may close their tapes in another order than that in which they opened them.
-    """
+    """Take a tape out of the stack of this thread, from `door.top` down. Raises RuntimeError if it is not there."""
     if door.top is tape:
         door.top = tape.below
         return
-    later = door.top  # a tape that was opened later, and is still open
+    later = door.top  # a tape that was opened later, and is still open: that of another generator, for one
     while getattr(later, "below", tape) is not tape:
         later = later.below
     if not hasattr(later, "below"):

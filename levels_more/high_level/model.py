@@ -5,12 +5,13 @@ import warnings
 import numpy as np
 
 from levels import high_level
-from levels.low_level import Operators, Variable, as_tensor, function
+from levels.low_level import Operators, Variable, as_tensor
 from levels.mid_level import Layer as CoreLayer
 from levels.support.checks import check_bool, check_int
 from levels.support.tracebacks import short
 from levels.support.trainings import check_parts, uncompiled
 from levels_more.checks import expect, several
+from levels_more.compiler.guards import function
 from levels_more.high_level.data_adapter import answers, as_list, column_tensors, given_batches, is_data, unwrap_single
 from levels_more.high_level.fit import (
     batches_to_fit,

@@ -1,12 +1,14 @@
 """More functions of tensors and their gradients, all operators, and the compiler."""
 
 from levels.low_level import (
-    BACK_ENDS, DOOR, DTYPES, Function, GUARDS, Graph, Interpreter, LOWERINGS, NoProgram, Node, OPERATORS,
-    OpWriter, Operators, PASSES, Replay, RowProgram, SHARES, StepWriter, Symbol, Tensor, Trace, VJPS, Variable, Watcher, apply, as_instructions, as_tensor, backward_pass, binary_op, check_fits, clip, constant, dce, dnn,
-    dnn_classifier, eager, exp, function, gather, hand_on, linear_regression, log, needed_by, plan_spread,
-    reachable, reduce_sum, relu, row_parts, sigmoid, sqrt, tasks, trace, unbroadcast,
+    BACK_ENDS, DOOR, DTYPES, Graph, Interpreter, LOWERINGS, NoProgram, Node, OPERATORS, OpWriter, Operators, PASSES,
+    Replay, RowProgram, SHARES, StepWriter, Symbol, Tensor, Trace, VJPS, Variable, Watcher, apply, as_instructions,
+    as_tensor, backward_pass, binary_op, check_fits, clip, constant, dce, dnn, dnn_classifier, eager, exp, gather,
+    hand_on, linear_regression, log, needed_by, plan_spread, reachable, reduce_sum, relu, row_parts, sigmoid, sqrt,
+    tasks, trace, unbroadcast,
 )
 from levels_more import compiler, moved as _moved  # (the first adds passes and back ends)
+from levels_more.compiler.guards import Function, function
 from levels_more.compiler.passes import constant_fold, cse
 from levels_more.low_level import nn, vjps  # (the second adds rules)
 from levels_more.low_level.autodiff import backward, grad, stop_gradient

@@ -121,7 +121,7 @@ import threading
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, pool
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 from levels.support.checks import cache_key, check_bool, numeric_array
-from levels.support.inputs import even, row_numbers
+from levels.support.inputs import batches_of_rows
 from levels.support.operators import SeveralOps, array_function
 from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, makes_variables, pinned_address
 from levels.support.tapes import check_reached, check_taped, leave
@@ -416,7 +416,7 @@ class Variable(Storage, Operators):
 
     def __init__(self, value, name=None, trainable=True):
         super().__init__(as_tensor(value))
-        self.name, self.grad = name, None
+        self.name = name
         self.trainable = check_bool("trainable", trainable)
 
     value = property(lambda self: DOOR.top.read(self), doc="The tensor that it names.")
@@ -1976,16 +1976,14 @@ def eager():
 
 
 # %% [markdown]
-# Three lists can be extended from outside. (`levels_more` does this.) `PASSES` make a graph smaller. `BACK_ENDS` make
-# a program of it. They are tried in the order of the list, and one that does not fit raises `NoProgram`. `GUARDS` say
-# when a program is out of date.
+# Two lists can be extended from outside. (`levels_more` does this.) `PASSES` make a graph smaller. `BACK_ENDS` make a
+# program of it. They are tried in the order of the list, and one that does not fit raises `NoProgram`.
 
 # %%
 #| export functions
 from levels.support.said import say_once
 
 PASSES = [dce]  # functions that make a graph smaller, in this order
-GUARDS = []  # guard(function, graph) -> a function without arguments: is the program out of date?
 BACK_ENDS = [RowProgram]  # they make a program of a graph; the first that fits does it
 
 
@@ -2002,95 +2000,87 @@ def _program_of(graph, batch, over):
 
 
 # %% [markdown]
-# `_Programs` is the dict of `compiled_once`, behind a lock, so that two threads do not compile the same program
-# twice. The dict is emptied when a kernel in `KERNELS` is replaced, or when a guard finds a program out of date.
-
+# A function may make variables in its first call, as a layer does. Then it is traced once more: the second trace finds
+# them. (`makes_variables`, from `levels/support`, raises an error if there are new ones again.)
 
 # %% tags=["hide-input"]
 #| export functions
-class _Programs:
-    """The programs of a function, one for each cache key. The first thread that needs one makes it; others wait."""
+def _traced(python, signature):
+    """Trace a function. Trace it again if it made variables, as a layer does at first."""
+    for again in (False, True):
+        newest = next(CREATED)
+        graph, result = trace(python, signature)
+        if not makes_variables(graph, newest, again):
+            return graph, result
+
+
+def _packed(outs, result):
+    """Return these tensors in the form of the traced result: None, one, or several."""
+    if result is None:
+        return None
+    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
+
+
+# %% [markdown]
+# `Function` has the dict of `compiled_once`, behind a lock, so that two threads do not compile the same program twice.
+# The dict is emptied when a kernel in `KERNELS` is replaced. For an argument that is not a tensor, `cache_key` gives its
+# part of the key: its type and its value. `batches_of_rows` refuses a row that does not exist, and sets a shorter last
+# batch apart. Both are from `levels/support`.
+
+
+# %% tags=["hide-input"]
+#| export functions most Function.__call__
+class Function:
+    """A function of tensors, traced once for each signature, then run as a program."""
+
+    tell = staticmethod(say_once)
 
     def __init__(self, python):
         if not callable(python):
             raise TypeError(f"function: {python!r:.60} is no function")
         functools.update_wrapper(self, python)
         self.python = python
-        self.programs, self.lock = {}, threading.RLock()
-        self.traces, self.version, self.stale = 0, KERNELS.version, []
+        self.lock = threading.RLock()
+        self.version = KERNELS.version
+        self.renew()
+
+    def renew(self):
+        """Discard the programs: the next call traces again, with Python's new values."""
+        self.programs = {}  # key -> (program, what the traced function returned)
+        self.traces = 0
 
     def program(self, args, key, over):
         """Return the program for arguments like these, and the traced result."""
-        if self.version != KERNELS.version or any(map(operator.call, self.stale)):
-            self.programs, self.version, self.stale = {}, KERNELS.version, []
+        if self.version != KERNELS.version:  # a kernel was replaced
+            self.programs = {}
+            self.version = KERNELS.version
         found = self.programs.get((key, over))
         if found is None:
-            with self.lock:
-                found = self.programs[key, over] = self.programs.get((key, over)) or self.compile(args, over)
+            with self.lock:  # one thread makes it, and the others wait
+                found = self.programs.get((key, over)) or self.compile(args, over)
+                self.programs[key, over] = found
         return found
 
     def compile(self, args, over):
-        """Trace the function, run the passes, and choose a back end. Return the program and the traced result."""
+        """Trace the function, run the passes, and choose a back end."""
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
         for one_pass in PASSES:
             graph = one_pass(graph)
-        self.stale += [guard(self, graph) for guard in GUARDS]
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
         program = _program_of(graph, batch, over)
-        if type(program) is Replay and batch and any(node.spec.device.kind == "cpu" for node in graph.ops):
-            self.replays(program)
+        if type(program) is Replay and batch and any(x.spec.device.kind == "cpu" for x in graph.ops):
+            why = f"its ops are replayed one by one, which is slower. {program.why}"
+            self.tell(f"function {self.__name__}: {why}")
         return program, result
 
-    def replays(self, program):
-        """Say once that the ops will run one by one, and why."""
-        say_once(f"function {self.__name__}: its ops are replayed one by one, which is slower. {program.why}")
-
     def traced(self, signature, over):
-        """Trace the function, and return the graph and what the function returned.
-
-        Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
-        """
-        newest = next(CREATED)
-        graph, result = trace(self.python, signature)
-        if makes_variables(graph, newest):  # as a layer does on its first call; the second trace finds them
-            newest = next(CREATED)
-            graph, result = trace(self.python, signature)
-            if makes_variables(graph, newest):
-                raise ValueError("a variable is made in every call of this function; make it once, outside")
+        """Return the graph, and what the function returned."""
+        graph, result = _traced(self.python, signature)
         if over:
             _check_single(graph.outputs)
         return graph, result
-
-    def renew(self):
-        """Discard the programs: the next call traces again, with Python's new values."""
-        self.programs, self.traces = {}, 0
-
-    def __reduce__(self):
-        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
-
-
-# %% [markdown]
-# `Function` adds the two ways to call it. For an argument that is not a tensor, `cache_key` gives its part of the key:
-# its type and its value. `row_numbers` refuses a row that does not exist, and `even` sets a shorter last batch apart.
-# All three are from `levels/support`.
-
-
-# %% tags=["hide-input"]
-#| export functions most Function.__call__
-def _packed(outs, result):
-    """Return these tensors in the form of the traced result: None, one, a list or a tuple."""
-    if result is None:
-        return None
-    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
-
-
-class Function(_Programs):
-    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
-
-    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
-    """
 
     def __call__(self, *args):
         if DOOR.top is not DOOR.bottom:  # a tape or a trace needs to see every op
@@ -2101,30 +2091,26 @@ class Function(_Programs):
         return _packed(program.run(args), result)
 
     def over(self, *args):
-        """Run a step on the rows x[i], y[i], … for each array i of row numbers in `batches`: over(x, y, …, batches).
-
-        The last batch may be shorter. Return what the function returns, but each number becomes a tensor of the numbers
-        of all steps. Raises ValueError if the arrays differ in their number of rows.
+        """over(x, y, …, batches): run a step on the rows x[i], y[i], … for each array i
+        of row numbers. Return a step's results, each with one number per step.
         """
         *args, batches = args or [None]
         args = [as_tensor(x) for x in args]
-        rows = {x.spec.shape[:1] for x in args}
-        if len(rows) != 1 or () in rows:
-            raise ValueError(
-                f"over: {', '.join(str(x.spec) for x in args)}; expected arrays with the same number of rows"
-            )
-        (count,), outs = rows.pop(), []
-        parts = [row_numbers("over: batches", part, count) for part in even(batches)]
+        parts = batches_of_rows(args, batches)  # two, if the last batch is shorter
         if DOOR.top is not DOOR.bottom:
-            results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
-            return _packed(_stacked([*map(_results_of, results)]), results[-1])
+            steps = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
+            return _packed(_stacked([*map(_results_of, steps)]), steps[-1])
+        outs = []
         for part in parts:
-            signature = tuple([x.device.spec((part.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in args])
-            program, result = self.program(signature, signature, True)
+            specs = [x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args]
+            program, result = self.program(specs, tuple(specs), True)
             outs.append(program.over(args, part))
-        if len(outs) > 1:  # the last batch is shorter
+        if len(outs) > 1:
             outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
         return _packed(outs[0], result)
+
+    def __reduce__(self):
+        raise TypeError("a function cannot be copied: it holds programs and variables")
 
 
 function = Function
@@ -2221,19 +2207,13 @@ class Module:
 
 
 # %% [markdown]
-# A copied module gets variables of its own. For that, Python has to know how to copy a tensor and a variable. The
-# copy is made on the device of the original or, where that device does not exist, on the current one.
+# A copied module gets variables of its own. For that, Python has to know how to copy a tensor and a variable.
 
 
 # %%
 #| export tensors
-def _copied(kind, array, name, *more):
-    """Make a tensor or a variable of these numbers, on the device of that name, else on the current device."""
-    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
-
-
-copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))
-copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))
+copyreg.pickle(Tensor, lambda x: (as_tensor, (x.numpy(),)))
+copyreg.pickle(Variable, lambda v: (Variable, (v.numpy(), v.name, v.trainable)))
 
 # %%
 line = Module()

@@ -119,4 +119,3 @@ def backward_pass(records, target, sources, op_by_op):
             walk = _Walk(numbers, records, target, sources, op_by_op) if _ours(records) else None
         _WALKS[key] = walk
     return walk.gradients([*numbers]) if type(walk) is _Walk else None
-

@@ -3,13 +3,14 @@
 A back end for graphs that do not split into rows, and for those that are faster this way.
 """
 
+import contextlib
 import math
 import threading
 
 import numpy as np
 
 from levels.hardware import Spec
-from levels.low_level import BACK_ENDS, PASSES, Function, Graph, Node, NoProgram, Tensor
+from levels.low_level import BACK_ENDS, PASSES, Graph, Node, NoProgram, Tensor
 from levels.support.storage import LockAll, pinned_address
 from levels_more.compiler import passes
 from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
@@ -18,7 +19,7 @@ from levels_more.compiler.fused.loops import address, address_of, check_ours, lo
 from levels_more.compiler.fused.program_list import Beyond, ProgramList
 from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program
 from levels_more.compiler.fused.threads import WORTH_SHARING, most_threads, shares, threads_for
-from levels_more.compiler.guards import guard
+from levels_more.compiler.guards import Function
 from levels_more.kernels import elementwise  # noqa: F401 (it adds copy)
 from levels_more.kernels.batched_matmul import has_batches
 
@@ -249,23 +250,21 @@ class ShortFunction(Function):
 
     def compile(self, args, over):
         graph, result = self.traced([x.spec for x in args], over)
-        if sum(node.spec.nbytes for node in graph.nodes) > SHORT:
-            return super().compile(args, over)
-        for one_pass in PASSES:
-            graph = one_pass(graph)
-        try:
-            program = FusedProgram(self.prepared(graph), None)
-        except NoProgram:
-            return super().compile(args, over)
-        self.traces += 1
-        self.stale.append(guard(self, graph))
-        return program, result
+        if sum(node.spec.nbytes for node in graph.nodes) <= SHORT:
+            for one_pass in PASSES:
+                graph = one_pass(graph)
+            with contextlib.suppress(NoProgram):
+                program = FusedProgram(self.prepared(graph), None)
+                self.traces += 1
+                return program, result
+        del self.stale[-1]  # it is traced again
+        return super().compile(args, over)
 
     def prepared(self, graph):
         """The graph to make a program of. A subclass may change it."""
         return graph
 
-    def replays(self, program):
+    def tell(self, text):
         """Print nothing: this function was not written by a reader."""
 
 
