@@ -3,6 +3,7 @@
 import numpy as np
 
 from levels.low_level import *
+from levels_more.compiler.eager.tapes import GradientTape
 from levels_more.compiler.passes import rebuilt
 from levels_more.low_level.autodiff import stop_gradient
 from levels_more.low_level.ops import maximum, minimum, reshape, tanh, transpose, where  # noqa: F401

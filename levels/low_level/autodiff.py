@@ -88,7 +88,7 @@ def reachable(sources, records):
     return made
 
 
-def backward_pass(records, target, sources, rules=VJPS):
+def backward_pass(records, target, sources):
     """Return the gradients of the sources, walking backwards.
 
     Raises LookupError for a missing rule, ValueError for a source that was not used.
@@ -99,9 +99,9 @@ def backward_pass(records, target, sources, rules=VJPS):
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
-        if op not in rules:
+        if op not in VJPS:
             raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS (levels_more.low_level has more)")
-        for x, vjp in zip(inputs, rules[op]):
+        for x, vjp in zip(inputs, VJPS[op]):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
             if dx is not None:
                 hand_on(gradients, x, unbroadcast(dx, x.spec.shape))

@@ -60,7 +60,10 @@ def _packed(outs, result):
 
 
 class Function:
-    """A function of tensors, traced once for each signature, then run as a program."""
+    """A function of tensors, traced once for each signature, then run as a program.
+
+    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
+    """
 
     tell = staticmethod(say_once)
 

@@ -11,7 +11,6 @@ from levels.support.checks import check_bool, check_int
 from levels.support.tracebacks import short
 from levels.support.trainings import check_parts, uncompiled
 from levels_more.checks import expect, several
-from levels_more.compiler.guards import function
 from levels_more.high_level.data_adapter import answers, as_list, column_tensors, given_batches, is_data, unwrap_single
 from levels_more.high_level.fit import (
     batches_to_fit,
@@ -25,9 +24,9 @@ from levels_more.high_level.fit import (
 from levels_more.high_level.functional import Placeholder, dry_run, in_order
 from levels_more.high_level.outputs import by_output, print_summary
 from levels_more.high_level.training import Training
+from levels_more.low_level import GradientTape, function
 from levels_more.low_level.autodiff import leading_to
 from levels_more.low_level.module import FORMER
-from levels_more.low_level.tapes import GradientTape
 from levels_more.mid_level.base_layer import Layer
 from levels_more.mid_level.names import numbered
 from levels_more.mid_level.notes import note, noted

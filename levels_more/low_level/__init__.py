@@ -25,7 +25,7 @@ from levels_more.low_level.random import Generator, normal, set_seed, shuffle, u
 from levels_more.low_level.shape import (
     expand_dims, fancy_index, largest, reduce_std, reduce_variance, smallest, squeeze, stack, take, take_along,
 )
-from levels_more.low_level.tapes import GradientTape, quickest_walk
+from levels_more.compiler.eager.tapes import GradientTape, quickest_walk
 
 __all__ = _moved.handed_on(globals(), "nn", "tasks")
 

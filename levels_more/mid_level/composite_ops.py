@@ -18,9 +18,9 @@ from levels.support.locks import compiled_once
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import MADE_OF
+from levels_more.compiler.eager.tapes import GradientTape as WiderTape
 from levels_more.kernels.verify import TEST_CASES
 from levels_more.low_level import autodiff  # noqa: F401 (the rules of logits_crossentropy)
-from levels_more.low_level.tapes import GradientTape as WiderTape
 
 _MEAN = {"axis": None, "keepdims": False}
 # composite op -> its single ops: (op, numbers of its inputs, attributes); results are numbered after the inputs

@@ -11,7 +11,7 @@ import math
 
 from levels.low_level import VJPS, Operators, reachable
 from levels_more.checks import as_python, expect
-from levels_more.low_level.tapes import GradientTape, quickest_walk
+from levels_more.compiler.eager.tapes import GradientTape, quickest_walk
 from levels_more.missing import named_call
 from levels_more.torch.grad_mode import recording, set_grad_enabled
 from levels_more.torch.storage import Viewing

@@ -22,7 +22,10 @@ class GradientTape(low_level.GradientTape):
         self.persistent = check_bool("persistent", persistent)
 
     def gradient(self, target, sources):
-        """Return d target / d source: a tensor like the source, or a list for a list; see the core's tape."""
+        """Return d target / d source: a tensor like the source, or a list for a list; see the core's tape.
+
+        Raises RuntimeError for a tape that was read or is being read.
+        """
         records = self.records
         if records is None and self.persistent:
             raise RuntimeError("gradient: this tape is being read")
