@@ -19,7 +19,7 @@ from .lowering import NoProgram
 from .ops import gather
 from .replay import Replay, _check_single, _stacked
 from .row_program import RowProgram
-from .tensors import DOOR, Tensor, Variable, Watcher, as_tensor, constant
+from .tensors import DOOR, Tensor, Variable, Watcher, _as_tensors, as_tensor, constant
 
 
 def eager():
@@ -127,14 +127,14 @@ class Function:
         of row numbers. Return a step's results, each with one number per step.
         """
         *args, batches = args or [None]
-        args = [as_tensor(x) for x in args]
+        args = _as_tensors(args)
         parts = batches_of_rows(args, batches)  # two, if the last batch is shorter
         if DOOR.top is not DOOR.bottom:
             steps = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
             return _packed(_stacked([*map(_results_of, steps)]), steps[-1])
         outs = []
         for part in parts:
-            specs = [x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args]
+            specs = [x.spec.device.spec((part.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in args]
             program, result = self.program(specs, tuple(specs), True)
             outs.append(program.over(args, part))
         if len(outs) > 1:

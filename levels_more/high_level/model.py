@@ -11,6 +11,8 @@ from levels.support.checks import check_bool, check_int
 from levels.support.tracebacks import short
 from levels.support.trainings import check_parts, uncompiled
 from levels_more.checks import expect, several
+from levels_more.compiler.eager.tapes import GradientTape
+from levels_more.compiler.guards import function
 from levels_more.high_level.data_adapter import answers, as_list, column_tensors, given_batches, is_data, unwrap_single
 from levels_more.high_level.fit import (
     batches_to_fit,
@@ -24,7 +26,6 @@ from levels_more.high_level.fit import (
 from levels_more.high_level.functional import Placeholder, dry_run, in_order
 from levels_more.high_level.outputs import by_output, print_summary
 from levels_more.high_level.training import Training
-from levels_more.low_level import GradientTape, function
 from levels_more.low_level.autodiff import leading_to
 from levels_more.low_level.module import FORMER
 from levels_more.mid_level.base_layer import Layer
@@ -196,8 +197,7 @@ class Model(high_level.Model, Layer):
         `verbose` is accepted as in Keras, but nothing is shown. Raises ValueError if there is no batch.
         """
         batches = input_batches(self, x, check_int(1, "predict: batch_size", batch_size), steps)
-        outputs = zip(*map(as_list, answers(self, batches)), strict=True)
-        found = [[part.numpy() for part in parts] for parts in outputs]
+        found = [[part.numpy() for part in parts] for parts in zip(*map(as_list, answers(self, batches)), strict=True)]
         if not found:
             raise ValueError("predict: the dataset gave no batch")
         return unwrap_single([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])
