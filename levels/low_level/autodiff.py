@@ -55,10 +55,6 @@ def _sum_back(dy, y, x, axis=None, keepdims=False):
     return apply("spread", dy, x) if axis is None else apply("spread", dy, x, axis=axis)
 
 
-def _spread_back(d, y, dy, x, axis=None):
-    return reduce_sum(d, axis, keepdims=len(dy.shape) == len(x.shape))
-
-
 def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
     if transpose_x:
         return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
@@ -75,7 +71,6 @@ VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["sqrt"] = (lambda dy, y, x: dy / (2.0 * y),)
 VJPS["reduce_sum"] = (_sum_back,)
-VJPS["spread"] = _spread_back, None
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 

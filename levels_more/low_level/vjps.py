@@ -18,6 +18,11 @@ def _mean_back(dy, y, x, axis=None, keepdims=False):
     return apply("broadcast_divide", dy, x, count=float(count))
 
 
+def _spread_back(g, y, dy, x, axis=None):
+    """The vjp of spread, the way back through a sum, is a sum."""
+    return reduce_sum(g, axis, keepdims=len(dy.spec.shape) == len(x.spec.shape))
+
+
 def _share_back(dy, y, x, axis=None, keepdims=False):
     """The vjp of reduce_max and reduce_min: dy, divided equally among all numbers that are the largest or smallest."""
     how = {"axis": axis, "keepdims": keepdims}
@@ -47,6 +52,7 @@ VJPS.update(
     {
         "broadcast_to": (lambda dy, y, x, shape: dy,),
         "reshape": (lambda dy, y, x, shape: reshape(dy, x.spec.shape),),
+        "spread": (_spread_back, None),
         "reduce_mean": (_mean_back,),
         "broadcast_divide": (lambda g, y, dy, x, count: apply("broadcast_divide", g, y, count=count), None),
         "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),

@@ -726,7 +726,7 @@ def unbroadcast(dx, shape):
 #
 # The way back through a sum is a repetition. It is an op of its own, `spread`: each number of `x` gets the `dy` of its
 # sum. Its scalar function is `dy`, and its planner mirrors level 2's planner of sums. What was read there is written
-# here. (And the way back through `spread` is a sum.)
+# here.
 
 
 # %%
@@ -751,10 +751,6 @@ PLANNERS["spread"] = plan_spread
 
 def _sum_back(dy, y, x, axis=None, keepdims=False):
     return apply("spread", dy, x) if axis is None else apply("spread", dy, x, axis=axis)
-
-
-def _spread_back(d, y, dy, x, axis=None):
-    return reduce_sum(d, axis, keepdims=len(dy.shape) == len(x.shape))
 
 
 # %% [markdown]
@@ -792,7 +788,6 @@ VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["sqrt"] = (lambda dy, y, x: dy / (2.0 * y),)
 VJPS["reduce_sum"] = (_sum_back,)
-VJPS["spread"] = _spread_back, None
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %% [markdown]
