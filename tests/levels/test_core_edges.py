@@ -120,6 +120,26 @@ assert (step(constant(x)).numpy() == function(step)(x).numpy()).all()
 """)
 
 
+def test_a_tape_is_read_once_and_what_is_wider_says_where_it_is(python):
+    python("""
+w = Variable(np.array([2.0, 3.0]))
+with GradientTape() as tape:
+    loss = reduce_sum(w * w * w)
+assert tape.gradient(loss, w).numpy().tolist() == [12.0, 27.0]
+told = raised(lambda: tape.gradient(loss, w))
+assert "this tape was read" in told and "levels_more.low_level" in told, told
+with GradientTape() as outer:
+    with GradientTape() as tape:
+        loss = reduce_sum(w * w * w)
+    slope = tape.gradient(loss, w)
+found = raised(lambda: outer.gradient(slope, w))  # the way back through the way back of a sum
+if "levels_more" in sys.modules:
+    assert found.numpy().tolist() == [12.0, 18.0]
+else:
+    assert "spread has no rule" in found and "levels_more.low_level" in found, found
+""")
+
+
 def test_a_mean_of_few_numbers_of_none_and_of_both_dtypes(python):
     python("""
 for dtype in ("f4", "f8"):
