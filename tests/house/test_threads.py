@@ -19,7 +19,6 @@ from levels_more.hardware import Buffer, Device, pool
 from levels_more.high_level import Input, Sequential
 from levels_more.low_level import (
     DOOR,
-    Function,
     GradientTape,
     RowProgram,
     Symbol,
@@ -47,7 +46,7 @@ BACK_ENDS = {
 
 @pytest.fixture(params=BACK_ENDS)
 def back_end(request, monkeypatch):
-    monkeypatch.setattr(sys.modules[Function.__module__], "BACK_ENDS", BACK_ENDS[request.param])
+    monkeypatch.setattr("levels.low_level.functions.BACK_ENDS", BACK_ENDS[request.param])
     return request.param
 
 
