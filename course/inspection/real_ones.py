@@ -101,7 +101,7 @@ QUESTIONS = (
     Question(
         3,
         "Why was my function traced again?",
-        ("low_level", "Function.program"),
+        ("low_level", "_Programs.program"),
         There("torch", "torch/_dynamo/guards.py", "get_and_maybe_log_recompilation_reasons", 6323),
         There("tensorflow", "tensorflow/core/function/polymorphism/function_cache.py", "FunctionCache.lookup", 43),
         "PyTorch also checks what the traced Python code read from outside, such as a global number, and says which check "

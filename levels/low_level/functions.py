@@ -59,11 +59,8 @@ def _packed(outs, result):
     return type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
-class Function:
-    """A function of tensors, traced once for each signature, then run as a program.
-
-    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
-    """
+class _Programs:
+    """A function and its programs. Raises TypeError unless it is callable."""
 
     tell = staticmethod(say_once)
 
@@ -114,6 +111,16 @@ class Function:
             _check_single(graph.outputs)
         return graph, result
 
+    def __reduce__(self):
+        raise TypeError("a function cannot be copied: it holds programs and variables")
+
+
+class Function(_Programs):
+    """A function of tensors, traced once for each signature, then run as a program.
+
+    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
+    """
+
     def __call__(self, *args):
         if DOOR.top is not DOOR.bottom:  # a tape or a trace needs to see every op
             return self.python(*args)
@@ -140,9 +147,6 @@ class Function:
         if len(outs) > 1:
             outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
         return _packed(outs[0], result)
-
-    def __reduce__(self):
-        raise TypeError("a function cannot be copied: it holds programs and variables")
 
 
 function = Function

@@ -2017,19 +2017,14 @@ def _packed(outs, result):
 
 
 # %% [markdown]
-# `Function` has the dict of `compiled_once`, behind a lock, so that two threads do not compile the same program twice.
-# The dict is emptied when a kernel in `KERNELS` is replaced. For an argument that is not a tensor, `cache_key` gives its
-# part of the key: its type and its value. `batches_of_rows` refuses a row that does not exist, and sets a shorter last
-# batch apart. Both are from `levels/support`.
+# `_Programs` is the dict of `compiled_once`, behind a lock, so that two threads do not compile the same program twice.
+# The dict is emptied when a kernel in `KERNELS` is replaced.
 
 
 # %% tags=["hide-input"]
-#| export functions most Function.__call__
-class Function:
-    """A function of tensors, traced once for each signature, then run as a program.
-
-    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
-    """
+#| export functions
+class _Programs:
+    """A function and its programs. Raises TypeError unless it is callable."""
 
     tell = staticmethod(say_once)
 
@@ -2080,6 +2075,24 @@ class Function:
             _check_single(graph.outputs)
         return graph, result
 
+    def __reduce__(self):
+        raise TypeError("a function cannot be copied: it holds programs and variables")
+
+
+# %% [markdown]
+# `Function` adds the two ways to call it. For an argument that is not a tensor, `cache_key` gives its part of the key:
+# its type and its value. `batches_of_rows` refuses a row that does not exist, and sets a shorter last batch apart. Both
+# are from `levels/support`.
+
+
+# %% tags=["hide-input"]
+#| export functions most Function.__call__
+class Function(_Programs):
+    """A function of tensors, traced once for each signature, then run as a program.
+
+    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
+    """
+
     def __call__(self, *args):
         if DOOR.top is not DOOR.bottom:  # a tape or a trace needs to see every op
             return self.python(*args)
@@ -2106,9 +2119,6 @@ class Function:
         if len(outs) > 1:
             outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
         return _packed(outs[0], result)
-
-    def __reduce__(self):
-        raise TypeError("a function cannot be copied: it holds programs and variables")
 
 
 function = Function
