@@ -55,7 +55,7 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
 
     Raises TypeError, ValueError for data that does not fit the model.
     """
-    check_parts(model, Layer)
+    check_parts(model, model.named(Layer).values())
     if isinstance(x, Dataset):
         data = copy.copy(x)
         data.arrays = prepared(model, *check_pair(x.arrays))

@@ -97,7 +97,7 @@ class Layer(Reconstructible, Module):
     def run(self, x, training=None):
         """Return the result of `call`, after a build on the first call."""
         if training:
-            check_parts(self, Layer)
+            check_parts(self, self.named(Layer).values())
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)

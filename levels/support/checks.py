@@ -105,10 +105,8 @@ def check_pairs(given, kind, convert):
     for k, (dw, w) in enumerate(pairs):
         gradients.append(dw if dw is None else convert(dw, w))
         if dw is None or gradients[k].spec is not w.spec:
-            given = None if dw is None else gradients[k].spec
-            raise ValueError(
-                f"apply_gradients: gradient {k} is {given}, and its variable is {w.spec}; expected the same"
-            )
+            told = f"gradient {k} is {None if dw is None else gradients[k].spec}, and its variable is {w.spec}"
+            raise ValueError(f"apply_gradients: {told}; expected the same")
     return gradients, variables
 
 

@@ -6,20 +6,10 @@ from inspect import getattr_static
 
 from .cures import CURES
 
-REFLECTED = {  # NumPy's name for `array + tensor` and the like -> the method of the tensor
-    "add": "__radd__",
-    "subtract": "__rsub__",
-    "multiply": "__rmul__",
-    "divide": "__rtruediv__",
-    "matmul": "__rmatmul__",
-    "power": "__rpow__",
-    "less": "__gt__",
-    "less_equal": "__ge__",
-    "greater": "__lt__",
-    "greater_equal": "__le__",
-    "equal": "__eq__",
-    "not_equal": "__ne__",
-}
+# NumPy's name for `array + tensor` and the like -> the method of the tensor
+REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__"}
+REFLECTED |= {"matmul": "__rmatmul__", "power": "__rpow__", "less": "__gt__", "less_equal": "__ge__"}
+REFLECTED |= {"greater": "__lt__", "greater_equal": "__le__", "equal": "__eq__", "not_equal": "__ne__"}
 # NumPy's ufuncs -> the functions that reduce by them
 _REDUCING = {"add": "sum", "multiply": "prod", "maximum": "max", "logical_and": "all", "logical_or": "any"}
 

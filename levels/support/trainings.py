@@ -46,20 +46,15 @@ def check_layer(model, layer, kind):
     """Return a layer. Raises TypeError for anything that is not of this class, and for a layer of another kind of model."""
     if not isinstance(layer, kind):
         raise TypeError(f"{type(model).__name__}: {layer!r:.60} is no layer of this level")
-    _check_model(layer, model)
+    check_parts(model, [layer])
     return layer
 
 
-def _check_model(layer, model):
+def check_parts(model, layers):
     """Raise TypeError for a layer that does not work in this model. Only those of `levels_more` may say so."""
-    if hasattr(layer, "check_model"):
-        layer.check_model(model)
-
-
-def check_parts(model, kind):
-    """Raise TypeError for a layer in a model that would not work there. `kind` is the class of layers."""
-    for part in model.named(kind).values():
-        _check_model(part, model)
+    for layer in layers:
+        if hasattr(layer, "check_model"):
+            layer.check_model(model)
 
 
 def check_call(layer):
