@@ -84,26 +84,6 @@ class SeveralOps:
     operators = {}
     __array_ufunc__ = array_ufunc  # NumPy arrays delegate `array + tensor` to the tensor
     __hash__ = object.__hash__  # tensors are hashed by identity, not by their numbers
-    __getitem__ = of_several_ops("[]")
-    __len__ = of_several_ops("len")
-    __iter__ = of_several_ops("iter")
-    __abs__ = of_several_ops("abs")
-    __eq__ = of_several_ops("==")
-    __ne__ = of_several_ops("!=")
-    __lt__ = of_several_ops("<")
-    __gt__ = of_several_ops(">")
-    __le__ = of_several_ops("<=")
-    __ge__ = of_several_ops(">=")
-    __and__ = of_several_ops("&")
-    __or__ = of_several_ops("|")
-    __invert__ = of_several_ops("~")
-    __mod__ = of_several_ops("%")
-    __floordiv__ = of_several_ops("//")
-    __rpow__ = of_several_ops("power of a number")
-    power = of_several_ops("**")
-    item = of_several_ops("item")
-    to = of_several_ops("to")
-    backward = of_several_ops("backward")
     ndim = property(lambda self: len(self.shape))
 
     def __bool__(self):
@@ -129,5 +109,12 @@ class SeveralOps:
         return [name for name in super().__dir__() if not isinstance(getattr_static(type(self), name, None), Elsewhere)]
 
 
+# the methods of a tensor that look in the table -> the sign there
+_SEVERAL = {"__getitem__": "[]", "__len__": "len", "__iter__": "iter", "__abs__": "abs", "__eq__": "==", "__ne__": "!="}
+_SEVERAL |= {"__lt__": "<", "__gt__": ">", "__le__": "<=", "__ge__": ">=", "__and__": "&", "__or__": "|"}
+_SEVERAL |= {"__invert__": "~", "__mod__": "%", "__floordiv__": "//", "__rpow__": "power of a number", "power": "**"}
+_SEVERAL |= {"item": "item", "to": "to", "backward": "backward"}
+for _name, _sign in _SEVERAL.items():
+    setattr(SeveralOps, _name, of_several_ops(_sign))
 for _name in CURES:
     setattr(SeveralOps, _name, Elsewhere(_name))

@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 
+from .checks import check_positive
 from .inputs import check_finite
 
 
@@ -102,3 +103,18 @@ def check_last_loss(model, epochs):
     if not model.stop_training and not np.isfinite(loss):
         told = f"fit: the loss is {loss} after epoch {len(epochs) - 1}"
         raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
+
+
+def check_rate(optimizer, rate):
+    """Return a learning rate, a number from 0 on. Raises NotImplementedError for a schedule, ValueError for others."""
+    name = type(optimizer).__name__
+    if callable(rate):
+        raise NotImplementedError(f"{name}: a schedule is for the {name} of levels_more.mid_level")
+    return check_positive(f"{name}: learning_rate", rate, zero=True)
+
+
+def check_same_variables(optimizer, variables):
+    """Raise ValueError unless an optimizer was built for these variables, in this order."""
+    if [*map(id, optimizer.trained_variables)] != [*map(id, variables)]:
+        told = "built for other variables, or another order; make a new one"
+        raise ValueError(f"{type(optimizer).__name__}: {told}")

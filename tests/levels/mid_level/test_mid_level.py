@@ -347,7 +347,7 @@ def set_to(**changes):
         (False, {"change": set_to(momentum=0.5)}),
         (False, {"change": set_to(clipnorm=0.1)}),
         (False, {"change": set_to(learning_rate=0.01)}),
-        (True, {"change": lambda sgd: set_to(decay_rate=0.1)(sgd.rate)}),
+        (True, {"change": lambda sgd: set_to(decay_rate=0.1)(sgd.learning_rate)}),
         (False, {"kernel": lambda x, y: (x - y) * (1.0 + 2.0**-52)}),
     ],
 )

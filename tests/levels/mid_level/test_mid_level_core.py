@@ -11,6 +11,7 @@ import pytest
 
 from course import build
 from levels import mid_level
+from levels.low_level import Variable, constant, function
 from levels.mid_level import SGD, Dataset, Dense, Layer, Loss
 from levels.support.checks import lookup
 
@@ -25,6 +26,7 @@ BEYOND = {  # what the core does not know, and what it says
     "mid_level.SGD(0.1, momentum=0.9)": "Optimizer.__init__() got an unexpected keyword argument 'momentum'",
     "mid_level.SGD(0.1, 0.9)": "Optimizer.__init__() takes from 1 to 2 positional arguments but 3 were given",
     "mid_level.Adam(clipnorm=1.0)": "Adam.__init__() got an unexpected keyword argument 'clipnorm'",
+    "mid_level.SGD(lambda step: 0.1)": "SGD: a schedule is for the SGD of levels_more.mid_level",
     "mid_level.BinaryCrossentropy(from_logits=True)": "Loss.__init__() got an unexpected keyword argument 'from_logits'",
     "mid_level.MeanSquaredError()(X, X, np.ones(4))": "MeanSquaredError: weights of samples are for the losses of levels_more.mid_level",
     "mid_level.Dense(1)([X, X])": "matmul: x is (2, 4, 2) and w is (2, 1): both need two axes",
@@ -49,6 +51,7 @@ def said():
 import json, sys
 import numpy as np
 from levels import mid_level
+from levels.low_level import Variable, constant, function
 from levels.support.checks import lookup
 X, said = np.arange(8.0).reshape(4, 2), {}
 for asked in json.load(sys.stdin):
@@ -168,3 +171,41 @@ def test_a_class_of_the_readers_is_never_replaced():
 
 def test_a_function_is_no_name():
     assert lookup("activation", mid_level.ACTIVATIONS, abs) is abs
+
+
+def trained(room, rate, compiled):
+    """The variables, and those of the optimizer, after five steps of Adam with this rate."""
+    w = Variable(np.array([1.0, -2.0]))
+    adam = room.Adam(rate)
+
+    def step(x):
+        adam.apply_gradients([(w * x, w)])
+
+    step = function(step) if compiled else step
+    for x in (1.0, -0.5, 2.0, 0.25, 3.0):
+        step(constant(np.array([x, x])))
+    return [w.numpy(), *adam.get_weights()[-3:]]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_constant_schedule_of_the_wide_optimizer_has_the_bits_of_the_core(compiled):
+    from levels_more import mid_level as wide
+
+    expected = trained(mid_level, 0.125, compiled)
+    for rate in (0.125, lambda step: step * 0.0 + 0.125):
+        for one, other in zip(trained(wide, rate, compiled), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_the_core_reads_and_sets_its_rate_before_and_after_the_first_step():
+    sgd = SGD(1)
+    assert sgd.learning_rate == 1.0
+    sgd.learning_rate = 0.5
+    w = Variable(np.array(1.0))
+    sgd.apply_gradients([(constant(np.array(1.0)), w)])
+    sgd.learning_rate = 0.25
+    sgd.apply_gradients([(constant(np.array(1.0)), w)])
+    assert float(w) == 0.25 and sgd.learning_rate == 0.25
+    for wrong in (-1.0, None, "0.1", np.nan):
+        with pytest.raises(ValueError, match="SGD: learning_rate is .*; expected a positive number"):
+            sgd.learning_rate = wrong
