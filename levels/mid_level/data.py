@@ -30,7 +30,7 @@ def _shuffled(make, seed):
 
 
 class Dataset:
-    """Rows of a tuple of arrays, as in `tf.data`, with methods that shuffle and batch."""
+    """Rows of a tuple of arrays, as in `tf.data`, shuffled and in batches."""
 
     def __init__(self, arrays, make, length, batches=False):
         self.arrays = arrays

@@ -49,7 +49,7 @@ class Optimizer(Reconstructible, Module):
             self.rate.assign(number)
 
     def build(self, variables):
-        """Make the slots for these variables. The first `apply_gradients` calls this."""
+        """Make the slots for these variables, which are trained from now on."""
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.iterations = _kept(np.zeros((), zeros[0].dtype))
         self.rate = _kept(np.array(self.rate, zeros[0].dtype))
@@ -57,7 +57,7 @@ class Optimizer(Reconstructible, Module):
         self.trained_variables = dict.fromkeys(variables)  # set last: now it is built
 
     def _owned(self, grads_and_vars):
-        """Return the gradients and the variables of pairs, after a build the first time."""
+        """Return the gradients and the variables, after a build the first time."""
         gradients, variables = check_pairs(grads_and_vars, Variable, as_tensor)
         with MAKING:
             if self.trained_variables is None:

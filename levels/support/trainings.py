@@ -60,8 +60,7 @@ def check_parts(model, layers):
 
 def check_call(layer):
     """Raise NotImplementedError if the `call` of a layer of the core takes `training`, which nobody would give."""
-    call = type(layer).call
-    if not getattr(layer, "hears_training", False) and "training" in inspect.signature(call).parameters:
+    if not getattr(layer, "hears_training", False) and "training" in inspect.signature(type(layer).call).parameters:
         raise NotImplementedError(f"{layer.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
 
@@ -116,5 +115,4 @@ def check_rate(optimizer, rate):
 def check_same_variables(optimizer, variables):
     """Raise ValueError unless an optimizer was built for these variables, in this order."""
     if [*map(id, optimizer.trained_variables)] != [*map(id, variables)]:
-        told = "built for other variables, or another order; make a new one"
-        raise ValueError(f"{type(optimizer).__name__}: {told}")
+        raise ValueError(f"{type(optimizer).__name__}: built for other variables, or another order; make a new one")

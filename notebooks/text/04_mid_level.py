@@ -90,7 +90,7 @@ import random
 # %%
 #| export layers blank affine
 def affine(x, kernel, bias):
-    """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+    """x[batch, inputs], kernel[inputs, units], bias[1, units] -> sums[batch, units]"""
     ...  # 1 line
 
 
@@ -101,7 +101,7 @@ def affine(x, kernel, bias):
 #
 # ```python
 # def affine(x, kernel, bias):
-#     """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+#     """x[batch, inputs], kernel[inputs, units], bias[1, units] -> sums[batch, units]"""
 #     return x @ kernel + bias
 # ```
 # </details>
@@ -177,12 +177,12 @@ RANDOM = random.Random(0)  # draws the starting weights; RANDOM.seed(n) repeats 
 
 
 def glorot_uniform(shape):
-    """Draw weights [inputs, units], uniform in ±√(6 / (inputs + units)), as a list (Glorot and Bengio, 2010)."""
+    """Draw weights, uniform in ±√(6 / (inputs + units)): Glorot and Bengio, 2010."""
     limit = math.sqrt(6.0 / sum(shape[-2:]))  # inputs and units are the last two axes
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
 
-INITIALIZERS = {"zeros": lambda shape: [0.0] * math.prod(shape), "glorot_uniform": glorot_uniform}
+INITIALIZERS = {"zeros": np.zeros, "glorot_uniform": glorot_uniform}
 ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 # %%
@@ -195,14 +195,11 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 #
 # **A good place to stop.** A layer keeps its own weights, and they start at random.
 #
-# ## What all parts share (8 min, optional)
+# ## A layer that builds itself (12 min)
 #
-# The code of this section is not about learning. Run the cells, and read their code only if you like. The next section
-# begins with what you need to know of it.
-#
-# `Reconstructible` remembers the arguments that a part was made with, and `recreate()` makes another part from them. The helpers
-# come from `levels/support`: `lookup` looks up a name in a table, `check_int` and `check_positive` refuse a number out of range,
-# and `check_bool` refuses what is neither True nor False.
+# A part of a model should say how it was made, so that another one can be made like it. `Reconstructible` remembers the arguments
+# of its constructor, and `recreate()` calls it again with these. (`check_options` from `levels/support` refuses an argument that
+# only the parts of `levels_more` have.)
 
 # %%
 #| export layers
@@ -211,8 +208,8 @@ import functools
 from levels.hardware import PLACE
 from levels.low_level import Module
 from levels.support.checks import (
-    check_bool,
     check_int,
+    check_options,
     check_pairs,
     check_positive,
     lookup,
@@ -224,58 +221,41 @@ from levels.support.trainings import check_call, check_parts, no_call
 
 
 class Reconstructible:
-    """An object that keeps its arguments: `part.recreate()` makes a new one with them."""
+    """An object that keeps its arguments: `part.recreate()` makes another one."""
 
     def __new__(cls, *args, **options):
+        check_options(cls, options)
         part = super().__new__(cls)
         part.recreate = functools.partial(cls, *args, **options)
         return part
 
     def __repr__(self):
-        options = [f"{name}={value!r}" for name, value in self.recreate.keywords.items()]
-        return f"{type(self).__name__}({', '.join([*map(repr, self.recreate.args), *options])})"
+        given = [*map(repr, self.recreate.args)]
+        for name, value in self.recreate.keywords.items():
+            given.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(given)})"
 
 
 # %% [markdown]
-# Three functions serve every layer. `_build_once` sets the dtype, and calls `build`. If two threads call a new layer at once, one
-# builds it while the other waits for the lock `MAKING`. `_starting` asks an initializer for numbers. And `_freeze` sets
-# `trainable`: if it is False, training does not change the variables of the layer or those of the layers inside it.
+# The second version of a layer sets its dtype, and calls its `build`, once. If two threads call a new layer at the same time, one
+# builds it while the other waits for the lock `MAKING`:
 
 
 # %%
 #| export layers
 def _build_once(layer, shape, dtype):
-    """Call `build` of a layer, unless it was called. The dtype is the layer's own, else this one if it is a float."""
+    """Call `build`, unless it was called. A layer without a dtype takes this one."""
     with MAKING:
         if not layer.built:
             layer.dtype = layer.dtype or (dtype if dtype.kind == "f" else "float32")
-            layer.building = True
-            try:
-                layer.build(shape)
-            finally:
-                layer.building = False
+            layer.build(shape)
             layer.built = True
 
 
-def _starting(initializer, shape, dtype):
-    """Return an initializer's numbers, an array of this shape and dtype. Raises an error if one of them is wrong."""
-    spec = PLACE.device.alloc(shape, dtype).spec
-    numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
-    return np.reshape(numbers, shape).astype(spec.dtype)
-
-
-def _freeze(layer, value):
-    """Set `trainable` of a layer and of all layers inside to True or False."""
-    for part in layer.named(Layer).values():
-        part.trainable_flag = check_bool(f"{layer.name}: trainable", value)
-
-
 # %% [markdown]
-# ## A layer that builds itself (12 min)
-#
-# Here is the second version of a layer. It has a name, a dtype, and `build_for`, which calls `build` once. Each kind of layer
-# writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer goes to `run`, which does
-# what the `if not self.built` of `FirstLayer` did. (`guarded` from `levels/support` refuses an attribute whose name `Layer` itself
+# Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer goes to
+# `run`, which does what the `if not self.built` of `FirstLayer` did. If `trainable` is False, training does not change the variables
+# of the layer or those of the layers inside it. (`guarded` from `levels/support` refuses an attribute whose name `Layer` itself
 # uses, and `no_call` is an error, until a class defines its `call`.)
 
 
@@ -284,13 +264,12 @@ def _freeze(layer, value):
 class Layer(Reconstructible, Module):
     """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
 
-    built = building = False  # whether `build_for` has run, or is running
-    trainable_flag = True
+    built = False  # whether it has its variables
+    trainable = True  # whether training changes them, and those of the layers inside
     name = dtype = Unset()  # `__init__` sets them
     __setattr__ = guarded
     build_for = _build_once
     call = no_call
-    trainable = property(lambda self: self.trainable_flag, _freeze)
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
@@ -313,17 +292,18 @@ class Layer(Reconstructible, Module):
     def build(self, shape):
         """Make the variables for inputs of this shape."""
 
-    def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
-        """Make a variable of this shape. (Keras' argument `name` is ignored.)"""
-        self.built = not self.building  # outside `build`, the first weight marks the layer as built
-        numbers = _starting(initializer, shape, self.dtype or "float32")
-        return Variable(numbers, trainable=trainable)
+    def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
+        """Make a variable of this shape, in the layer's dtype."""
+        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec
+        numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
+        values = np.reshape(numbers, shape).astype(spec.dtype)
+        return Variable(values, trainable=trainable)
 
     @property
     def trainable_variables(self):
         """The trainable variables of all layers that are trainable."""
-        parts = self.named(Layer).values()
-        still = {v for part in parts if not part.trainable_flag for v in part.variables}
+        frozen = [p for p in self.named(Layer).values() if not p.trainable]
+        still = {v for part in frozen for v in part.variables}
         return [v for v in super().trainable_variables if v not in still]
 
     def __repr__(self):
@@ -342,24 +322,16 @@ class Layer(Reconstructible, Module):
 class Dense(Layer):
     """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units])"""
 
-    def __init__(
-        self,
-        units,
-        activation=None,
-        *,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        name=None,
-        dtype=None,
-    ):
+    def __init__(self, units, activation=None, *, name=None, dtype=None):
         super().__init__(name, dtype)
         self.units = check_int(1, "Dense: units", units)
-        self.activation = lookup("activation", ACTIVATIONS, "linear" if activation is None else activation)
-        self.initializers = kernel_initializer, bias_initializer
+        if activation is None:
+            activation = "linear"
+        self.activation = lookup("activation", ACTIVATIONS, activation)
 
     def build(self, shape):
-        self.kernel = self.add_weight((shape[-1], self.units), self.initializers[0])
-        self.bias = self.add_weight((1, self.units), self.initializers[1])
+        self.kernel = self.add_weight((shape[-1], self.units))
+        self.bias = self.add_weight((1, self.units), "zeros")
 
     def call(self, x):
         return self.activation(affine(x, self.kernel, self.bias))
@@ -464,19 +436,21 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 class Loss(Reconstructible):
     """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
 
-    probabilities = classes = False  # whether both are; whether y_true holds class numbers
+    probabilities = False  # whether both must be
+    classes = False  # whether y_true holds class numbers
 
     def __init__(self):
         """Take no arguments. (`Reconstructible` alone would accept any.)"""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
+        """Return the loss, one number. The core's losses refuse weights of samples."""
         if sample_weight is not None:
-            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
+            told = "weights of samples are for the losses of levels_more.mid_level"
+            raise NotImplementedError(f"{self}: {told}")
         return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
     def checked(self, y_true, y_pred):
-        """Convert both to tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
+        """Return both as tensors. Raises as `check`, and TypeError for other labels."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
@@ -486,22 +460,24 @@ class Loss(Reconstructible):
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError if the shapes differ, or if numbers that must be probabilities are not in [0, 1]."""
+        """Raise ValueError for unequal shapes, and for no probabilities."""
         if y_true.spec.shape != y_pred.spec.shape:
-            cure = "; write y[:, None]" if (*y_true.spec.shape, 1) == y_pred.spec.shape else ""
+            flat = (*y_true.spec.shape, 1) == y_pred.spec.shape
+            cure = "equal shapes; write y[:, None]" if flat else "equal shapes"
             given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
-            raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
+            raise ValueError(f"{self}: {given}; expected {cure}")
         if self.probabilities:
             self.check_probabilities("y_true", y_true)
             self.check_probabilities("y_pred", y_pred)
 
     def check_probabilities(self, name, x):
-        """Raise ValueError for numbers outside [0, 1]. While a function is traced there are no numbers to check."""
+        """Raise ValueError for numbers outside [0, 1]. A trace has no numbers."""
         p = x.numpy() if type(x) is Tensor else np.empty(0)
         beyond = p[(p < 0.0) | (p > 1.0)]
         if beyond.size:
             wrong = float(max(beyond, key=lambda p: abs(p - 0.5)))
-            raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+            told = f"{name} holds {wrong:.6g}; expected probabilities, from 0 to 1"
+            raise ValueError(f"{self}: {told}")
 
     def __repr__(self):
         return type(self).__name__
@@ -580,7 +556,7 @@ from levels.low_level import clip
 
 
 class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred clipped to [1e-7, 1 - 1e-7]."""
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), p clipped to [1e-7, 1 - 1e-7]."""
 
     probabilities = True
 
@@ -588,7 +564,11 @@ class BinaryCrossentropy(Loss):
         return cross_entropy(y_true, clip(y_pred, 1e-7, 1.0 - 1e-7))
 
 
-LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError, "binary_crossentropy": BinaryCrossentropy}
+LOSSES = {
+    "mse": MeanSquaredError,
+    "mean_squared_error": MeanSquaredError,
+    "binary_crossentropy": BinaryCrossentropy,
+}
 
 # %%
 wrong = Variable(np.array([[0.0]]))
@@ -723,7 +703,7 @@ class Optimizer(Reconstructible, Module):
             self.rate.assign(number)
 
     def build(self, variables):
-        """Make the slots for these variables. The first `apply_gradients` calls this."""
+        """Make the slots for these variables, which are trained from now on."""
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.iterations = _kept(np.zeros((), zeros[0].dtype))
         self.rate = _kept(np.array(self.rate, zeros[0].dtype))
@@ -731,7 +711,7 @@ class Optimizer(Reconstructible, Module):
         self.trained_variables = dict.fromkeys(variables)  # set last: now it is built
 
     def _owned(self, grads_and_vars):
-        """Return the gradients and the variables of pairs, after a build the first time."""
+        """Return the gradients and the variables, after a build the first time."""
         gradients, variables = check_pairs(grads_and_vars, Variable, as_tensor)
         with MAKING:
             if self.trained_variables is None:
@@ -872,8 +852,9 @@ checks.predict(
 # %%
 def run(optimizer, x, y, updates=1000):
     """Fit x @ w + b from zero, all rows in each step. Return losses, path (if x has one column) and model."""
-    model = Dense(1, kernel_initializer="zeros")
+    model = Dense(1)
     model(x)
+    model.set_weights([np.zeros(v.shape) for v in model.variables])
 
     @function
     def step(x, y):
@@ -1038,7 +1019,7 @@ def _shuffled(make, seed):
 # %%
 #| export data most Dataset.batch
 class Dataset:
-    """Rows of a tuple of arrays, as in `tf.data`, with methods that shuffle and batch."""
+    """Rows of a tuple of arrays, as in `tf.data`, shuffled and in batches."""
 
     def __init__(self, arrays, make, length, batches=False):
         self.arrays = arrays
@@ -1192,7 +1173,7 @@ from levels.support.inputs import check_inputs, check_task
 # %%
 #| export tasks
 def _train(layers, loss_of, sgd, data, weights):
-    """Train a chain of layers from these starting weights, with one step for each batch of the data."""
+    """Train a chain of layers from starting weights, one step per batch of the data."""
 
     def model(rows):
         for layer in layers:
@@ -1230,12 +1211,13 @@ def _train(layers, loss_of, sgd, data, weights):
 # %%
 #| export tasks
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     layers = [Dense(1)]  # model
     loss_of = MeanSquaredError()
 
-    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
+    data = Dataset.from_batches(x, y, batches)
+    return _train(layers, loss_of, SGD(learning_rate), data, weights)
 
 
 # %%
@@ -1270,12 +1252,13 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
+    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. For the shapes, see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()
 
-    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
+    data = Dataset.from_batches(x, y, batches)
+    return _train(layers, loss_of, SGD(learning_rate), data, weights)
 
 
 # %%

@@ -19,15 +19,17 @@ X = np.arange(8.0).reshape(4, 2)
 BEYOND = {  # what the core does not know, and what it says
     "mid_level.Dense(8, 'tanh')": "no activation is called 'tanh'; there are linear, relu, sigmoid",
     "mid_level.Dense(8, 'rleu')": "no activation is called 'rleu'; did you mean 'relu'?",
-    "mid_level.Dense(8, kernel_initializer='ones')(X)": "no initializer is called 'ones'; there are zeros, glorot_uniform",
+    "mid_level.Dense(8, kernel_initializer='ones')(X)": "Dense has no kernel_initializer; the Dense of levels_more.mid_level may have it",
+    "mid_level.Dense(8, bias_initializer='ones')(X)": "Dense has no bias_initializer; the Dense of levels_more.mid_level may have it",
+    "mid_level.Layer().add_weight((2, 2), 'ones')": "no initializer is called 'ones'; there are zeros, glorot_uniform",
     "lookup('loss', mid_level.LOSSES, 'mae')": "no loss is called 'mae'; there are mse, mean_squared_error, binary_crossentropy; levels_more.mid_level has more",
     "lookup('optimizer', mid_level.OPTIMIZERS, 'rmsprop')": "no optimizer is called 'rmsprop'; there are sgd, adam",
-    "mid_level.Dense(8, use_bias=False)": "Dense.__init__() got an unexpected keyword argument 'use_bias'",
-    "mid_level.SGD(0.1, momentum=0.9)": "Optimizer.__init__() got an unexpected keyword argument 'momentum'",
+    "mid_level.Dense(8, use_bias=False)": "Dense has no use_bias; the Dense of levels_more.mid_level may have it",
+    "mid_level.SGD(0.1, momentum=0.9)": "SGD has no momentum; the SGD of levels_more.mid_level may have it",
     "mid_level.SGD(0.1, 0.9)": "Optimizer.__init__() takes from 1 to 2 positional arguments but 3 were given",
-    "mid_level.Adam(clipnorm=1.0)": "Adam.__init__() got an unexpected keyword argument 'clipnorm'",
+    "mid_level.Adam(clipnorm=1.0)": "Adam has no clipnorm; the Adam of levels_more.mid_level may have it",
     "mid_level.SGD(lambda step: 0.1)": "SGD: a schedule is for the SGD of levels_more.mid_level",
-    "mid_level.BinaryCrossentropy(from_logits=True)": "Loss.__init__() got an unexpected keyword argument 'from_logits'",
+    "mid_level.BinaryCrossentropy(from_logits=True)": "BinaryCrossentropy has no from_logits; the BinaryCrossentropy of levels_more.mid_level may have it",
     "mid_level.MeanSquaredError()(X, X, np.ones(4))": "MeanSquaredError: weights of samples are for the losses of levels_more.mid_level",
     "mid_level.Dense(1)([X, X])": "matmul: x is (2, 4, 2) and w is (2, 1): both need two axes",
     "mid_level.Dataset.from_tensor_slices({'x': X})": "Dataset: expected a tuple of arrays, got {'x': ",
@@ -209,3 +211,38 @@ def test_the_core_reads_and_sets_its_rate_before_and_after_the_first_step():
     for wrong in (-1.0, None, "0.1", np.nan):
         with pytest.raises(ValueError, match="SGD: learning_rate is .*; expected a positive number"):
             sgd.learning_rate = wrong
+
+
+def test_starting_weights_by_name_have_the_bits_of_the_core():
+    from levels_more import mid_level as wide
+
+    made = []
+    for dense in (Dense(3), wide.Dense(3, kernel_initializer="glorot_uniform", bias_initializer="zeros")):
+        mid_level.RANDOM.seed(7)
+        dense(X)
+        made.append(dense.get_weights())
+    for one, other in zip(*made, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+class Outer(Layer):
+    def __init__(self):
+        super().__init__()
+        self.hidden = Dense(2)
+        self.top = Dense(1)
+
+    def call(self, x):
+        return self.top(self.hidden(x))
+
+
+def test_a_frozen_layer_of_the_core_freezes_what_is_inside():
+    outer = Outer()
+    outer(X)
+    outer.hidden.trainable = False
+    assert outer.trainable_variables == outer.top.variables
+    outer.trainable = False
+    assert outer.trainable_variables == []
+    outer.trainable = outer.hidden.trainable = True
+    assert len(outer.trainable_variables) == 4
+    with pytest.raises(AttributeError, match="Outer.trainable is already a name of the framework"):
+        outer.trainable = "no"
