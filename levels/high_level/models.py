@@ -104,16 +104,8 @@ class Model(Layer):
 
     @short
     def fit(
-        self,
-        x,
-        y=None,
-        batch_size=32,
-        epochs=1,
-        verbose=1,
-        callbacks=None,
-        *,
-        shuffle=True,
-    ):
+        self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True
+    ):  # fmt: skip
         """Train on arrays or a Dataset of batches. Return a History."""
         callbacks = check_callbacks(callbacks)
         data = batches_of(self, x, y, batch_size, shuffle)
@@ -133,8 +125,7 @@ class Model(Layer):
 
     def build(self, input_shape, dtype="float32"):
         """Make the variables by tracing a row of this shape, [rows, …]."""
-        shape = row_shape(input_shape)
-        trace(self, [PLACE.device.spec((1, *shape), dtype)])
+        trace(self, [PLACE.device.spec((1, *row_shape(input_shape)), dtype)])
 
 
 class Sequential(Model):

@@ -101,8 +101,8 @@ class Layer(Reconstructible, Module):
     @property
     def trainable_variables(self):
         """The trainable variables of all layers that are trainable."""
-        frozen = [p for p in self.named(Layer).values() if not p.trainable]
-        still = {v for part in frozen for v in part.variables}
+        parts = self.named(Layer).values()
+        still = {v for part in parts if not part.trainable for v in part.variables}
         return [v for v in super().trainable_variables if v not in still]
 
     def __repr__(self):

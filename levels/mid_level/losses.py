@@ -86,8 +86,5 @@ class BinaryCrossentropy(Loss):
         return cross_entropy(y_true, clip(y_pred, 1e-7, 1.0 - 1e-7))
 
 
-LOSSES = {
-    "mse": MeanSquaredError,
-    "mean_squared_error": MeanSquaredError,
-    "binary_crossentropy": BinaryCrossentropy,
-}
+LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError}
+LOSSES["binary_crossentropy"] = BinaryCrossentropy

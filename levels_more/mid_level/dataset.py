@@ -11,6 +11,7 @@ import numpy as np
 from levels import mid_level
 from levels.low_level import Operators, Tensor
 from levels.mid_level import RANDOM
+from levels.mid_level.data import _shuffled
 from levels.support.checks import check_bool, check_int, lookup
 from levels_more.checks import as_int64, called, expect, sample_of, word
 from levels_more.mid_level.csv_files import read_columns
@@ -151,7 +152,7 @@ class Dataset(mid_level.Dataset):
 
     def rows(self):
         """As in the core. Raises TypeError if the dataset passes no batches of row numbers."""
-        if not self.in_memory:
+        if self.arrays is None or not self.batches:
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         return self.arrays if isinstance(self.arrays, tuple) else (self.arrays,), self.make()
 
@@ -170,8 +171,8 @@ class Dataset(mid_level.Dataset):
         again = check_bool("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
         seed = RANDOM.getrandbits(32) if seed is None else _count(0, "shuffle: seed", seed)
         if self.arrays is not None and n >= self.length and again:
-            orders = mid_level.Dataset((), lambda: np.arange(len(self)), len(self)).shuffle(n, seed).make
-            return _then(self, f"shuffle({n})", lambda: _ordered(self.make(), orders()), self.length, self.arrays)
+            make = _batches_shuffled(self, seed) if self.batches else _shuffled(self.make, seed)
+            return _then(self, f"shuffle({n})", make, self.length, self.arrays)
         passes = itertools.count() if again else itertools.repeat(0)
 
         def make():
@@ -251,9 +252,17 @@ class Dataset(mid_level.Dataset):
         return _then(self, f"prefetch({n})", lambda: prefetched(self.make(), n), self.length)
 
 
-def _ordered(rows, order):
-    """Row numbers, or batches of them, in another order."""
-    return rows[order] if isinstance(rows, np.ndarray) else [rows[k] for k in order]
+def _batches_shuffled(data, seed):
+    """A recipe for the batches of a dataset of row numbers, in orders as the core's `shuffle` draws them."""
+    numbers = np.arange(len(data))
+    orders = _shuffled(lambda: numbers, seed)
+
+    def make():
+        batches = data.make()
+        order = orders()
+        return batches[order] if isinstance(batches, np.ndarray) else [batches[k] for k in order]
+
+    return make
 
 
 def _part(data, first, last=None, step=1):

@@ -4,7 +4,7 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`. You build four kinds of part: layers, losses, optimizers and datasets.
-# Each starts as a few lines. It takes less than two hours without the optional sections.
+# Each starts as a few lines. It takes about two hours without the optional sections.
 
 # %%
 from course import build, figures, tasks
@@ -195,7 +195,7 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 #
 # **A good place to stop.** A layer keeps its own weights, and they start at random.
 #
-# ## A layer that builds itself (12 min)
+# ## A layer that builds itself (16 min)
 #
 # A part of a model should say how it was made, so that another one can be made like it. `Reconstructible` remembers the arguments
 # of its constructor, and `recreate()` calls it again with these. (`check_options` from `levels/support` refuses an argument that
@@ -302,8 +302,8 @@ class Layer(Reconstructible, Module):
     @property
     def trainable_variables(self):
         """The trainable variables of all layers that are trainable."""
-        frozen = [p for p in self.named(Layer).values() if not p.trainable]
-        still = {v for part in frozen for v in part.variables}
+        parts = self.named(Layer).values()
+        still = {v for part in parts if not part.trainable for v in part.variables}
         return [v for v in super().trainable_variables if v not in still]
 
     def __repr__(self):
@@ -564,11 +564,8 @@ class BinaryCrossentropy(Loss):
         return cross_entropy(y_true, clip(y_pred, 1e-7, 1.0 - 1e-7))
 
 
-LOSSES = {
-    "mse": MeanSquaredError,
-    "mean_squared_error": MeanSquaredError,
-    "binary_crossentropy": BinaryCrossentropy,
-}
+LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError}
+LOSSES["binary_crossentropy"] = BinaryCrossentropy
 
 # %%
 wrong = Variable(np.array([[0.0]]))
@@ -658,7 +655,7 @@ print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel()
 #
 # So an optimizer owns variables, too: one for the rate, one for the number of steps, and one for each slot.
 #
-# ## SGD and Adam (19 min)
+# ## SGD and Adam (16 min)
 #
 # These variables change with training, but they are not trained themselves:
 
@@ -944,7 +941,7 @@ race.fewest(run, {"SGD": SGD, "Adam": Adam}, inputs, kilograms, RATES)
 #
 # **A good place to stop.** You have layers, losses and optimizers, and you know why to scale inputs first.
 #
-# ## Data that arrives in batches (3 min)
+# ## Data that arrives in batches (11 min)
 #
 # Training takes its rows in batches, in a new order for each pass over the data. The rows lie in memory, so a batch is just a few
 # row numbers. A generator could make them, but it has one flaw:
@@ -1111,6 +1108,8 @@ one_by_one = [float(mean(x, y)) for x, y in in_batches()]
 print(len(batches), "batches", mean.over(*arrays, batches).numpy().tolist() == one_by_one)
 
 # %% [markdown]
+# **A good place to stop.** You have the four kinds of part: layers, losses, optimizers and datasets.
+#
 # ## The surprise, explained (3 min)
 #
 # The line over all penguins had no column for the species, because a species is a word and not a number. The numbers 0, 1 and 2

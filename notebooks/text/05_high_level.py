@@ -533,7 +533,10 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
 
 # %%
 #| export models
-from levels.support.checks import lookup
+from levels.mid_level import LOSSES, OPTIMIZERS
+from levels.support.checks import check_int, lookup
+from levels.support.tracebacks import short
+from levels.support.trainings import check_callbacks, check_metrics, check_trainable, row_shape, uncompiled
 
 
 def _chosen(what, table, name):
@@ -561,14 +564,9 @@ def _chosen(what, table, name):
 # `@short` leaves our own functions out of the error message. The checks are functions of `levels/support`: each returns, or
 # raises an error in one sentence.
 
+
 # %%
 #| export models most Model.train_step
-from levels.mid_level import LOSSES, OPTIMIZERS
-from levels.support.checks import check_int, lookup
-from levels.support.tracebacks import short
-from levels.support.trainings import check_callbacks, check_metrics, check_trainable, row_shape, uncompiled
-
-
 class Model(Layer):
     """A layer with its own training loop. Subclasses define `call(x)`."""
 
@@ -597,16 +595,8 @@ class Model(Layer):
 
     @short
     def fit(
-        self,
-        x,
-        y=None,
-        batch_size=32,
-        epochs=1,
-        verbose=1,
-        callbacks=None,
-        *,
-        shuffle=True,
-    ):
+        self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True
+    ):  # fmt: skip
         """Train on arrays or a Dataset of batches. Return a History."""
         callbacks = check_callbacks(callbacks)
         data = batches_of(self, x, y, batch_size, shuffle)
@@ -626,8 +616,7 @@ class Model(Layer):
 
     def build(self, input_shape, dtype="float32"):
         """Make the variables by tracing a row of this shape, [rows, …]."""
-        shape = row_shape(input_shape)
-        trace(self, [PLACE.device.spec((1, *shape), dtype)])
+        trace(self, [PLACE.device.spec((1, *row_shape(input_shape)), dtype)])
 
 
 # %% [markdown]
