@@ -56,14 +56,18 @@ def _build_once(layer, shape, dtype):
     with MAKING:
         if not layer.built:
             layer.dtype = layer.dtype or (dtype if dtype.kind == "f" else "float32")
-            layer.build(shape)
+            layer.building = True
+            try:
+                layer.build(shape)
+            finally:
+                layer.building = False
             layer.built = True
 
 
 class Layer(Reconstructible, Module):
     """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
 
-    built = False  # whether it has its variables
+    built = building = False  # whether `build_for` has run, or is running
     trainable = True  # whether training changes them, and those of the layers inside
     name = dtype = Unset()  # `__init__` sets them
     __setattr__ = guarded
@@ -93,6 +97,7 @@ class Layer(Reconstructible, Module):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """Make a variable of this shape, in the layer's dtype."""
+        self.built = not self.building  # a layer that is built by hand is built once
         spec = PLACE.device.alloc(shape, self.dtype or "float32").spec
         numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
         values = np.reshape(numbers, shape).astype(spec.dtype)

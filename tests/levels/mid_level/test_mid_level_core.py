@@ -225,6 +225,15 @@ def test_starting_weights_by_name_have_the_bits_of_the_core():
         np.testing.assert_array_equal(one, other)
 
 
+def test_a_layer_that_is_built_by_hand_keeps_its_weights():
+    dense = Dense(1)
+    dense.build((4, 2))
+    weights = dense.get_weights()
+    dense(X.astype("f4"))
+    for one, other in zip(dense.get_weights(), weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 class Outer(Layer):
     def __init__(self):
         super().__init__()

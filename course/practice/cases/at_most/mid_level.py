@@ -53,7 +53,6 @@ def layer_run(mine, draw):
             def __init__(self):
                 super().__init__()
                 self.weight = self.add_weight((1, 1), lambda shape: [3.0])
-                self.built = True
 
         def heard(said, layer, *arguments):
             layer.told.clear()
