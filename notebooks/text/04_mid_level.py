@@ -195,7 +195,7 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 #
 # **A good place to stop.** A layer keeps its own weights, and they start at random.
 #
-# ## A layer that builds itself (16 min)
+# ## A layer that builds itself (17 min)
 #
 # A part of a model should say how it was made, so that another one can be made like it. `Reconstructible` remembers the arguments
 # of its constructor, and `recreate()` calls it again with these. (`check_options` from `levels/support` refuses an argument that
