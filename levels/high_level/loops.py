@@ -42,12 +42,12 @@ class History:
 
 
 def epoch_loss(losses, rows):
-    """The mean over all rows, where step k had a mean loss of losses[k] over rows[k] rows."""
+    """The mean over all rows: step k had a mean loss of losses[k] over rows[k] rows."""
     return float(np.dot(losses, rows)) / sum(rows)
 
 
 def run_epochs(epochs, tell, one_pass, ended):
-    """For each epoch: tell its beginning, go through the data, tell its end and its logs, and stop if `ended` says so."""
+    """Go through the data, and tell begin and end, in each epoch, until `ended`."""
     for epoch in range(epochs):
         tell("on_epoch_begin", epoch)
         logs = one_pass()
@@ -57,7 +57,7 @@ def run_epochs(epochs, tell, one_pass, ended):
 
 
 def ended(model, epoch, logs):
-    """Whether training ends: `model.stop_training` is set, or the loss is not finite."""
+    """Whether it ends: `model.stop_training` is set, or the loss is not finite."""
     return model.stop_training or not math.isfinite(logs["loss"])
 
 
@@ -73,7 +73,7 @@ class Callback:
 
 
 def one_pass(step, data, history=None):
-    """Run a step over all batches. A history keeps the losses. Return {"loss": mean}."""
+    """Run a step over all batches, noted in a history. Return {"loss": mean}."""
     arrays, batches = data.rows()
     losses = step.over(*arrays, batches)
     losses = check_losses(step, losses).numpy()
@@ -106,7 +106,7 @@ def run_training(model, data, epochs, callbacks=(), verbose=0, one_pass=one_pass
 
     tell("on_train_begin")
     try:
-        run_epochs(epochs, tell, one_epoch, lambda epoch, logs: ended(model, epoch, logs))
+        run_epochs(epochs, tell, one_epoch, lambda *now: ended(model, *now))
     finally:
         tell("on_train_end")
     check_last_loss(model, history.epochs)

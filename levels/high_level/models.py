@@ -27,7 +27,7 @@ from .loops import one_pass, run_training
 
 
 def dtype_for(model, x):
-    """Return the dtype of the model's variables or layers, else of a float x or float32."""
+    """Return the dtype of the model's variables or layers, or x's, or float32."""
     for part in (*model.named((Variable, Layer)).values(), x):
         dtype = getattr(part, "dtype", None)
         if dtype in ("float32", "float64"):
@@ -55,7 +55,7 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
 
     Raises TypeError, ValueError for data that does not fit the model.
     """
-    check_parts(model, Layer)
+    check_parts(model, model.named(Layer).values())
     if isinstance(x, Dataset):
         data = copy.copy(x)
         data.arrays = prepared(model, *check_pair(x.arrays))
@@ -103,11 +103,14 @@ class Model(Layer):
         return loss
 
     @short
-    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
+    def fit(
+        self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True
+    ):  # fmt: skip
         """Train on arrays or a Dataset of batches. Return a History."""
         callbacks = check_callbacks(callbacks)
         data = batches_of(self, x, y, batch_size, shuffle)
-        return run_training(self, data, check_int(0, "epochs", epochs), callbacks, verbose)
+        epochs = check_int(0, "epochs", epochs)
+        return run_training(self, data, epochs, callbacks, verbose)
 
     def evaluate(self, x, y=None, batch_size=1024):
         """Return the mean loss over all rows, a float."""
@@ -122,8 +125,7 @@ class Model(Layer):
 
     def build(self, input_shape, dtype="float32"):
         """Make the variables by tracing a row of this shape, [rows, …]."""
-        shape = row_shape(input_shape)
-        trace(self, [PLACE.device.spec((1, *shape), dtype)])
+        trace(self, [PLACE.device.spec((1, *row_shape(input_shape)), dtype)])
 
 
 class Sequential(Model):

@@ -18,19 +18,21 @@ def squared_error(y_true, y_pred):
 class Loss(Reconstructible):
     """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
 
-    probabilities = classes = False  # whether both are; whether y_true holds class numbers
+    probabilities = False  # whether both must be
+    classes = False  # whether y_true holds class numbers
 
     def __init__(self):
         """Take no arguments. (`Reconstructible` alone would accept any.)"""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
+        """Return the loss, one number. The core's losses refuse weights of samples."""
         if sample_weight is not None:
-            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
+            told = "weights of samples are for the losses of levels_more.mid_level"
+            raise NotImplementedError(f"{self}: {told}")
         return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
     def checked(self, y_true, y_pred):
-        """Convert both to tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
+        """Return both as tensors. Raises as `check`, and TypeError for other labels."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
@@ -40,22 +42,24 @@ class Loss(Reconstructible):
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError if the shapes differ, or if numbers that must be probabilities are not in [0, 1]."""
+        """Raise ValueError for unequal shapes, and for no probabilities."""
         if y_true.spec.shape != y_pred.spec.shape:
-            cure = "; write y[:, None]" if (*y_true.spec.shape, 1) == y_pred.spec.shape else ""
+            flat = (*y_true.spec.shape, 1) == y_pred.spec.shape
+            cure = "equal shapes; write y[:, None]" if flat else "equal shapes"
             given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
-            raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
+            raise ValueError(f"{self}: {given}; expected {cure}")
         if self.probabilities:
             self.check_probabilities("y_true", y_true)
             self.check_probabilities("y_pred", y_pred)
 
     def check_probabilities(self, name, x):
-        """Raise ValueError for numbers outside [0, 1]. While a function is traced there are no numbers to check."""
+        """Raise ValueError for numbers outside [0, 1]. A trace has no numbers."""
         p = x.numpy() if type(x) is Tensor else np.empty(0)
         beyond = p[(p < 0.0) | (p > 1.0)]
         if beyond.size:
             wrong = float(max(beyond, key=lambda p: abs(p - 0.5)))
-            raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+            told = f"{name} holds {wrong:.6g}; expected probabilities, from 0 to 1"
+            raise ValueError(f"{self}: {told}")
 
     def __repr__(self):
         return type(self).__name__
@@ -74,7 +78,7 @@ def cross_entropy(y_true, p):
 
 
 class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred clipped to [1e-7, 1 - 1e-7]."""
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), p clipped to [1e-7, 1 - 1e-7]."""
 
     probabilities = True
 
@@ -82,4 +86,5 @@ class BinaryCrossentropy(Loss):
         return cross_entropy(y_true, clip(y_pred, 1e-7, 1.0 - 1e-7))
 
 
-LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError, "binary_crossentropy": BinaryCrossentropy}
+LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError}
+LOSSES["binary_crossentropy"] = BinaryCrossentropy

@@ -21,6 +21,24 @@ def row_numbers(what, batches, rows):
     return np.ascontiguousarray(found, np.int64)
 
 
+def check_arrays(arrays):
+    """Return how many rows a tuple of arrays has. Raises TypeError for no tuple, ValueError for unequal lengths."""
+    if not isinstance(arrays, tuple):
+        raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
+    counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
+    if len({*counts}) != 1 or not counts[0]:
+        raise ValueError(f"arrays of {counts} rows; expected as many in each, and at least one")
+    return counts[0]
+
+
+def check_batches(method, data, wanted):
+    """Raise TypeError for a dataset of rows if batches are wanted, ValueError for one of batches if they are not."""
+    if wanted and not data.batches:
+        raise TypeError(f"{method}: these are rows; make batches of them with batch(n)")
+    if data.batches and not wanted:
+        raise ValueError(f"{method}: these are batches; the Dataset of levels_more.mid_level takes them, too")
+
+
 def check_finite(name, array):
     """Raise ValueError, with the number of the first such row, if an array [rows, …] holds a NaN or an infinity."""
     finite = np.isfinite(array)

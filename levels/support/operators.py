@@ -6,10 +6,10 @@ from inspect import getattr_static
 
 from .cures import CURES
 
-# NumPy's name for `array + tensor` and the like, and the method of the tensor
-_REFLECTED = """add __radd__; subtract __rsub__; multiply __rmul__; divide __rtruediv__; matmul __rmatmul__; power __rpow__
-less __gt__; less_equal __ge__; greater __lt__; greater_equal __le__; equal __eq__; not_equal __ne__"""
-REFLECTED = dict(pair.split() for pair in _REFLECTED.replace("\n", "; ").split("; "))
+# NumPy's name for `array + tensor` and the like -> the method of the tensor
+REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__"}
+REFLECTED |= {"matmul": "__rmatmul__", "power": "__rpow__", "less": "__gt__", "less_equal": "__ge__"}
+REFLECTED |= {"greater": "__lt__", "greater_equal": "__le__", "equal": "__eq__", "not_equal": "__ne__"}
 # NumPy's ufuncs -> the functions that reduce by them
 _REDUCING = {"add": "sum", "multiply": "prod", "maximum": "max", "logical_and": "all", "logical_or": "any"}
 
@@ -77,12 +77,6 @@ def number_of(x):
     return x.numpy().item()
 
 
-# the methods that need several ops, and their signs in the table
-_METHODS = """__getitem__ []; __len__ len; __iter__ iter; __abs__ abs; __eq__ ==; __ne__ !=; __lt__ <; __gt__ >; __le__ <=
-__ge__ >=; __and__ &; __or__ |; __invert__ ~; __mod__ %; __floordiv__ //; __rpow__ power of a number; power **; item item
-to to; backward backward"""
-
-
 class SeveralOps:
     """A base class of tensors and variables. Subclasses set the table `operators`, {sign: function(x, …)}."""
 
@@ -115,8 +109,12 @@ class SeveralOps:
         return [name for name in super().__dir__() if not isinstance(getattr_static(type(self), name, None), Elsewhere)]
 
 
-for _row in _METHODS.replace("\n", "; ").split("; "):
-    _name, _, _sign = _row.partition(" ")
+# the methods of a tensor that look in the table -> the sign there
+_SEVERAL = {"__getitem__": "[]", "__len__": "len", "__iter__": "iter", "__abs__": "abs", "__eq__": "==", "__ne__": "!="}
+_SEVERAL |= {"__lt__": "<", "__gt__": ">", "__le__": "<=", "__ge__": ">=", "__and__": "&", "__or__": "|"}
+_SEVERAL |= {"__invert__": "~", "__mod__": "%", "__floordiv__": "//", "__rpow__": "power of a number", "power": "**"}
+_SEVERAL |= {"item": "item", "to": "to", "backward": "backward"}
+for _name, _sign in _SEVERAL.items():
     setattr(SeveralOps, _name, of_several_ops(_sign))
 for _name in CURES:
     setattr(SeveralOps, _name, Elsewhere(_name))

@@ -17,7 +17,7 @@ class Backend:
 
     compiler: Callable  # (function, dtype) -> the program for arrays of that dtype
     nest: Callable = None  # (places, line) -> the lines of the loops around that line
-    views: Callable = as_they_are  # (shapes, places) -> the shapes in which such loops see their arrays
+    views: Callable = as_they_are  # (shapes, places) -> the shapes in which these loops see their arrays, or None
     reduction: Callable = None  # (combine, start) -> the loop that reduces x[i, k, j] to out[i, j]
     names: dict = field(default_factory=dict)  # that loops may use, such as a GPU's `cuda`
 

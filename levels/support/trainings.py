@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 
+from .checks import check_positive
 from .inputs import check_finite
 
 
@@ -46,26 +47,20 @@ def check_layer(model, layer, kind):
     """Return a layer. Raises TypeError for anything that is not of this class, and for a layer of another kind of model."""
     if not isinstance(layer, kind):
         raise TypeError(f"{type(model).__name__}: {layer!r:.60} is no layer of this level")
-    _check_model(layer, model)
+    check_parts(model, [layer])
     return layer
 
 
-def _check_model(layer, model):
+def check_parts(model, layers):
     """Raise TypeError for a layer that does not work in this model. Only those of `levels_more` may say so."""
-    if hasattr(layer, "check_model"):
-        layer.check_model(model)
-
-
-def check_parts(model, kind):
-    """Raise TypeError for a layer in a model that would not work there. `kind` is the class of layers."""
-    for part in model.named(kind).values():
-        _check_model(part, model)
+    for layer in layers:
+        if hasattr(layer, "check_model"):
+            layer.check_model(model)
 
 
 def check_call(layer):
     """Raise NotImplementedError if the `call` of a layer of the core takes `training`, which nobody would give."""
-    call = type(layer).call
-    if not getattr(layer, "hears_training", False) and "training" in inspect.signature(call).parameters:
+    if not getattr(layer, "hears_training", False) and "training" in inspect.signature(type(layer).call).parameters:
         raise NotImplementedError(f"{layer.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
 
@@ -107,3 +102,17 @@ def check_last_loss(model, epochs):
     if not model.stop_training and not np.isfinite(loss):
         told = f"fit: the loss is {loss} after epoch {len(epochs) - 1}"
         raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
+
+
+def check_rate(optimizer, rate):
+    """Return a learning rate, a number from 0 on. Raises NotImplementedError for a schedule, ValueError for others."""
+    name = type(optimizer).__name__
+    if callable(rate):
+        raise NotImplementedError(f"{name}: a schedule is for the {name} of levels_more.mid_level")
+    return check_positive(f"{name}: learning_rate", rate, zero=True)
+
+
+def check_same_variables(optimizer, variables):
+    """Raise ValueError unless an optimizer was built for these variables, in this order."""
+    if [*map(id, optimizer.trained_variables)] != [*map(id, variables)]:
+        raise ValueError(f"{type(optimizer).__name__}: built for other variables, or another order; make a new one")

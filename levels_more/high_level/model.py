@@ -91,7 +91,7 @@ class Model(high_level.Model, Layer):
     def run(self, x, training=None):
         """As `run` of any layer, but columns with names (a dict, a DataFrame) become tensors first."""
         if training:
-            check_parts(self, CoreLayer)
+            check_parts(self, self.named(CoreLayer).values())
         if not isinstance(x, (Operators, np.ndarray)):
             x = self.ordered(x) if isinstance(x, dict) else x
             if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):

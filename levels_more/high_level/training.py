@@ -248,7 +248,7 @@ class Training(mid_level.Reconstructible):
         steps = getattr(self.optimizer, "iterations", None)
         if (
             steps is not None
-            and callable(self.optimizer.rate)
+            and callable(vars(self.optimizer).get("rate"))
             and float(steps) == 2.0**24
             and steps.dtype == np.float32
         ):

@@ -64,6 +64,17 @@ def _several(x):
 _takes_training = functools.cache(lambda call: "training" in inspect.signature(call).parameters)
 
 
+def mark(part, trainable):
+    """Set `trainable` of a layer, of this package or of the core, and not of those inside."""
+    setattr(part, "trainable_flag" if isinstance(part, Layer) else "trainable", trainable)
+
+
+def freeze(layer, value):
+    """Set `trainable` of a layer and of all layers inside to True or False. Raises TypeError for other values."""
+    for part in layer.named(mid_level.Layer).values():
+        mark(part, check_bool(f"{layer.name}: trainable", value))
+
+
 @lacking("a layer", *FORMER, "get_config", "input", "output")
 class Layer(mid_level.Layer, Module):
     """A part of a model: write `call(x)`, or `call(x, training)`, and `build(shape)` if it needs variables.
@@ -78,6 +89,8 @@ class Layer(mid_level.Layer, Module):
 
     whole = False  # whether the inputs are integers, of any of NumPy's integer dtypes
     hears_training = True
+    trainable_flag = True
+    trainable = property(lambda self: self.trainable_flag, freeze, doc="Whether training changes its variables.")
     penalties = ()  # functions without arguments, whose results are added to the loss
     input_specs, output_shape, input_names = Noted(), Noted(), Noted()  # of the latest call
 
@@ -88,8 +101,8 @@ class Layer(mid_level.Layer, Module):
             raise TypeError(f"{told}; take the model from levels_more.high_level")
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
-        """Make a variable of this shape, in the layer's dtype, with any initializer of this package."""
-        return super().add_weight(shape, lookup("initializer", INITIALIZERS, initializer), trainable, name)
+        """Make a variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
+        return super().add_weight(shape, lookup("initializer", INITIALIZERS, initializer), trainable)
 
     @short
     def run(self, x, training=None):

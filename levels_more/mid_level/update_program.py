@@ -22,7 +22,7 @@ _OFTEN = 3  # after more renewals than this, the next one is likely to come soon
 
 def _read(optimizer):
     """All that a step reads from an optimizer of ours: its `update`, its attributes, and those of its schedule."""
-    rate = optimizer.rate
+    rate = vars(optimizer)["rate"]  # a schedule, or a number
     return [
         type(optimizer).update,
         *vars(optimizer).values(),
@@ -69,7 +69,7 @@ class EagerStep(ShortFunction):
             self.renew()
             self.read = read
             self.renewed = self.renewed + 1
-            self.ours = all(map(of_levels, (type(optimizer), optimizer.update, type(optimizer.rate))))
+            self.ours = all(map(of_levels, (type(optimizer), optimizer.update, type(vars(optimizer)["rate"]))))
         quick = ACCELERATION.on and self.ours and self.renewed <= _OFTEN and at_once()
         if not quick or len(variables) != len(self.variables):
             return False

@@ -4,7 +4,7 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`. You build four kinds of part: layers, losses, optimizers and datasets.
-# Each starts as a few lines. It takes less than two hours without the optional sections.
+# Each starts as a few lines. It takes about two hours without the optional sections.
 
 # %%
 from course import build, figures, tasks
@@ -90,7 +90,7 @@ import random
 # %%
 #| export layers blank affine
 def affine(x, kernel, bias):
-    """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+    """x[batch, inputs], kernel[inputs, units], bias[1, units] -> sums[batch, units]"""
     ...  # 1 line
 
 
@@ -101,7 +101,7 @@ def affine(x, kernel, bias):
 #
 # ```python
 # def affine(x, kernel, bias):
-#     """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+#     """x[batch, inputs], kernel[inputs, units], bias[1, units] -> sums[batch, units]"""
 #     return x @ kernel + bias
 # ```
 # </details>
@@ -177,12 +177,12 @@ RANDOM = random.Random(0)  # draws the starting weights; RANDOM.seed(n) repeats 
 
 
 def glorot_uniform(shape):
-    """Draw weights [inputs, units], uniform in ±√(6 / (inputs + units)), as a list (Glorot and Bengio, 2010)."""
+    """Draw weights, uniform in ±√(6 / (inputs + units)): Glorot and Bengio, 2010."""
     limit = math.sqrt(6.0 / sum(shape[-2:]))  # inputs and units are the last two axes
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
 
-INITIALIZERS = {"zeros": lambda shape: [0.0] * math.prod(shape), "glorot_uniform": glorot_uniform}
+INITIALIZERS = {"zeros": np.zeros, "glorot_uniform": glorot_uniform}
 ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 # %%
@@ -195,24 +195,21 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 #
 # **A good place to stop.** A layer keeps its own weights, and they start at random.
 #
-# ## What all parts share (8 min, optional)
+# ## A layer that builds itself (17 min)
 #
-# The code of this section is not about learning. Run the cells, and read their code only if you like. The next section
-# begins with what you need to know of it.
-#
-# `Reconstructible` remembers the arguments that a part was made with, and `recreate()` makes another part from them. The helpers
-# come from `levels/support`: `lookup` looks up a name in a table, `check_int` and `check_positive` refuse a number out of range,
-# and `check_bool` refuses what is neither True nor False.
+# A part of a model should say how it was made, so that another one can be made like it. `Reconstructible` remembers the arguments
+# of its constructor, and `recreate()` calls it again with these. (`check_options` from `levels/support` refuses an argument that
+# only the parts of `levels_more` have.)
 
 # %%
 #| export layers
 import functools
 
 from levels.hardware import PLACE
-from levels.low_level import Module, Operators
+from levels.low_level import Module
 from levels.support.checks import (
-    check_bool,
     check_int,
+    check_options,
     check_pairs,
     check_positive,
     lookup,
@@ -224,28 +221,30 @@ from levels.support.trainings import check_call, check_parts, no_call
 
 
 class Reconstructible:
-    """An object that keeps its arguments: `part.recreate()` makes a new one with them."""
+    """An object that keeps its arguments: `part.recreate()` makes another one."""
 
     def __new__(cls, *args, **options):
+        check_options(cls, options)
         part = super().__new__(cls)
         part.recreate = functools.partial(cls, *args, **options)
         return part
 
     def __repr__(self):
-        options = [f"{name}={value!r}" for name, value in self.recreate.keywords.items()]
-        return f"{type(self).__name__}({', '.join([*map(repr, self.recreate.args), *options])})"
+        given = [*map(repr, self.recreate.args)]
+        for name, value in self.recreate.keywords.items():
+            given.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(given)})"
 
 
 # %% [markdown]
-# Three functions serve every layer. `_build_once` sets the dtype, and calls `build`. If two threads call a new layer at once, one
-# builds it while the other waits for the lock `MAKING`. `_starting` asks an initializer for numbers. And `_freeze` sets
-# `trainable`: if it is False, training does not change the variables of the layer or those of the layers inside it.
+# The second version of a layer sets its dtype, and calls its `build`, once. If two threads call a new layer at the same time, one
+# builds it while the other waits for the lock `MAKING`:
 
 
 # %%
 #| export layers
 def _build_once(layer, shape, dtype):
-    """Call `build` of a layer, unless it was called. The dtype is the layer's own, else this one if it is a float."""
+    """Call `build`, unless it was called. A layer without a dtype takes this one."""
     with MAKING:
         if not layer.built:
             layer.dtype = layer.dtype or (dtype if dtype.kind == "f" else "float32")
@@ -257,25 +256,10 @@ def _build_once(layer, shape, dtype):
             layer.built = True
 
 
-def _starting(initializer, shape, dtype):
-    """Return an initializer's numbers, an array of this shape and dtype. Raises an error if one of them is wrong."""
-    spec = PLACE.device.alloc(shape, dtype).spec
-    numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
-    return np.reshape(numbers, shape).astype(spec.dtype)
-
-
-def _freeze(layer, value):
-    """Set `trainable` of a layer and of all layers inside to True or False."""
-    for part in layer.named(Layer).values():
-        part.trainable_flag = check_bool(f"{layer.name}: trainable", value)
-
-
 # %% [markdown]
-# ## A layer that builds itself (12 min)
-#
-# Here is the second version of a layer. It has a name, a dtype, and `build_for`, which calls `build` once. Each kind of layer
-# writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer goes to `run`, which does
-# what the `if not self.built` of `FirstLayer` did. (`guarded` from `levels/support` refuses an attribute whose name `Layer` itself
+# Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer goes to
+# `run`, which does what the `if not self.built` of `FirstLayer` did. If `trainable` is False, training does not change the variables
+# of the layer or those of the layers inside it. (`guarded` from `levels/support` refuses an attribute whose name `Layer` itself
 # uses, and `no_call` is an error, until a class defines its `call`.)
 
 
@@ -285,12 +269,11 @@ class Layer(Reconstructible, Module):
     """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
 
     built = building = False  # whether `build_for` has run, or is running
-    trainable_flag = True
+    trainable = True  # whether training changes them, and those of the layers inside
     name = dtype = Unset()  # `__init__` sets them
     __setattr__ = guarded
     build_for = _build_once
     call = no_call
-    trainable = property(lambda self: self.trainable_flag, _freeze)
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
@@ -304,7 +287,7 @@ class Layer(Reconstructible, Module):
     def run(self, x, training=None):
         """Return the result of `call`, after a build on the first call."""
         if training:
-            check_parts(self, Layer)
+            check_parts(self, self.named(Layer).values())
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)
@@ -313,17 +296,19 @@ class Layer(Reconstructible, Module):
     def build(self, shape):
         """Make the variables for inputs of this shape."""
 
-    def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
-        """Make a variable of this shape. (Keras' argument `name` is ignored.)"""
-        self.built = not self.building  # outside `build`, the first weight marks the layer as built
-        numbers = _starting(initializer, shape, self.dtype or "float32")
-        return Variable(numbers, trainable=trainable)
+    def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
+        """Make a variable of this shape, in the layer's dtype."""
+        self.built = not self.building  # a layer that is built by hand is built once
+        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec
+        numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
+        values = np.reshape(numbers, shape).astype(spec.dtype)
+        return Variable(values, trainable=trainable)
 
     @property
     def trainable_variables(self):
         """The trainable variables of all layers that are trainable."""
         parts = self.named(Layer).values()
-        still = {v for part in parts if not part.trainable_flag for v in part.variables}
+        still = {v for part in parts if not part.trainable for v in part.variables}
         return [v for v in super().trainable_variables if v not in still]
 
     def __repr__(self):
@@ -342,24 +327,16 @@ class Layer(Reconstructible, Module):
 class Dense(Layer):
     """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units])"""
 
-    def __init__(
-        self,
-        units,
-        activation=None,
-        *,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        name=None,
-        dtype=None,
-    ):
+    def __init__(self, units, activation=None, *, name=None, dtype=None):
         super().__init__(name, dtype)
         self.units = check_int(1, "Dense: units", units)
-        self.activation = lookup("activation", ACTIVATIONS, "linear" if activation is None else activation)
-        self.initializers = kernel_initializer, bias_initializer
+        if activation is None:
+            activation = "linear"
+        self.activation = lookup("activation", ACTIVATIONS, activation)
 
     def build(self, shape):
-        self.kernel = self.add_weight((shape[-1], self.units), self.initializers[0])
-        self.bias = self.add_weight((1, self.units), self.initializers[1])
+        self.kernel = self.add_weight((shape[-1], self.units))
+        self.bias = self.add_weight((1, self.units), "zeros")
 
     def call(self, x):
         return self.activation(affine(x, self.kernel, self.bias))
@@ -464,19 +441,21 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 class Loss(Reconstructible):
     """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
 
-    probabilities = classes = False  # whether both are; whether y_true holds class numbers
+    probabilities = False  # whether both must be
+    classes = False  # whether y_true holds class numbers
 
     def __init__(self):
         """Take no arguments. (`Reconstructible` alone would accept any.)"""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
+        """Return the loss, one number. The core's losses refuse weights of samples."""
         if sample_weight is not None:
-            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
+            told = "weights of samples are for the losses of levels_more.mid_level"
+            raise NotImplementedError(f"{self}: {told}")
         return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
     def checked(self, y_true, y_pred):
-        """Convert both to tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
+        """Return both as tensors. Raises as `check`, and TypeError for other labels."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
@@ -486,22 +465,24 @@ class Loss(Reconstructible):
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError if the shapes differ, or if numbers that must be probabilities are not in [0, 1]."""
+        """Raise ValueError for unequal shapes, and for no probabilities."""
         if y_true.spec.shape != y_pred.spec.shape:
-            cure = "; write y[:, None]" if (*y_true.spec.shape, 1) == y_pred.spec.shape else ""
+            flat = (*y_true.spec.shape, 1) == y_pred.spec.shape
+            cure = "equal shapes; write y[:, None]" if flat else "equal shapes"
             given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
-            raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
+            raise ValueError(f"{self}: {given}; expected {cure}")
         if self.probabilities:
             self.check_probabilities("y_true", y_true)
             self.check_probabilities("y_pred", y_pred)
 
     def check_probabilities(self, name, x):
-        """Raise ValueError for numbers outside [0, 1]. While a function is traced there are no numbers to check."""
+        """Raise ValueError for numbers outside [0, 1]. A trace has no numbers."""
         p = x.numpy() if type(x) is Tensor else np.empty(0)
         beyond = p[(p < 0.0) | (p > 1.0)]
         if beyond.size:
             wrong = float(max(beyond, key=lambda p: abs(p - 0.5)))
-            raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+            told = f"{name} holds {wrong:.6g}; expected probabilities, from 0 to 1"
+            raise ValueError(f"{self}: {told}")
 
     def __repr__(self):
         return type(self).__name__
@@ -580,7 +561,7 @@ from levels.low_level import clip
 
 
 class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred clipped to [1e-7, 1 - 1e-7]."""
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), p clipped to [1e-7, 1 - 1e-7]."""
 
     probabilities = True
 
@@ -588,7 +569,8 @@ class BinaryCrossentropy(Loss):
         return cross_entropy(y_true, clip(y_pred, 1e-7, 1.0 - 1e-7))
 
 
-LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError, "binary_crossentropy": BinaryCrossentropy}
+LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError}
+LOSSES["binary_crossentropy"] = BinaryCrossentropy
 
 # %%
 wrong = Variable(np.array([[0.0]]))
@@ -618,6 +600,7 @@ checks.answer_to("04-certain")
 import math
 
 from levels.low_level import constant, exp, sqrt
+from levels.support.trainings import check_rate, check_same_variables
 
 
 # %%
@@ -677,78 +660,71 @@ print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel()
 #
 # So an optimizer owns variables, too: one for the rate, one for the number of steps, and one for each slot.
 #
-# ## How an optimizer keeps its variables (3 min, optional)
+# ## SGD and Adam (16 min)
 #
-# Run the cell, and read its code only if you like. `_set_rate` serves `learning_rate`: it assigns a new rate to the variable. The
-# rate may also be a **schedule**, a function of the step, see `more/04_optimizers`. `_slots_of` makes the slots: each variable of
-# the model gets one for each name in `memory`. They begin at zero.
+# These variables change with training, but they are not trained themselves:
 
 
 # %%
 #| export optimizers
-def _set_rate(optimizer, value):
-    """Set the learning rate: a number from 0 on, or a schedule, a function of the step. Raises ValueError for others."""
-    first = value(constant(0.0)) if callable(value) else value  # a schedule can be checked only at step 0
-    first = float(first) if isinstance(first, Operators) else first
-    first = check_positive(f"{type(optimizer).__name__}: learning_rate", first, zero=True)
-    value = value if callable(value) else first
-    if isinstance(optimizer.rate, Variable):
-        optimizer.rate.assign(value)
-    else:
-        optimizer.rate = value
-
-
-def _slots_of(variables, names):
-    """Return a list with {name: a variable of zeros} for each of these variables."""
-    zeros = [np.zeros(v.shape, v.dtype) for v in variables]
-    return [{name: Variable(zero, trainable=False) for name in names} for zero in zeros]
+def _kept(array):
+    """Return a variable that begins as this array, and is not trained."""
+    return Variable(array, trainable=False)
 
 
 # %% [markdown]
-# ## SGD and Adam (16 min)
-#
 # Here is the update itself. `apply_gradients` takes pairs of gradient and variable. It counts the step. For each pair it
 # calls `update`, and assigns the new numbers to the variable and its slots. `_owned` checks the pairs. On the first call it also
-# calls `build`, which makes the optimizer's variables.
+# calls `build`, which makes the optimizer's variables. Each variable of the model gets one slot for each name in `memory`.
+# `learning_rate` reads the rate, and assigns a new one to the variable.
 
 
 # %%
 #| export optimizers most Optimizer.apply_gradients
 class Optimizer(Reconstructible, Module):
-    """An optimizer and its slots. Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
+    """Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
 
-    excluded = True  # a model that keeps an optimizer does not list the optimizer's variables
-    memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
+    excluded = True  # a model that keeps an optimizer does not list these variables
+    memory = ()  # the names of the slots: each begins at 0, shaped like its variable
     rate = trained_variables = Unset()  # `__init__` sets them
-    learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate, _set_rate)
 
     def __init__(self, learning_rate=0.01):
-        self.rate = None
-        self.trained_variables = None  # or a dict, whose keys are the variables that it was built for
+        self.trained_variables = None  # or a dict: its keys are what it was built for
         self.learning_rate = learning_rate
 
+    @property
+    def learning_rate(self):
+        return float(self.rate)
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        number = check_rate(self, value)
+        if self.trained_variables is None:
+            self.rate = number
+        else:
+            self.rate.assign(number)
+
     def build(self, variables):
-        """Make the slots for these variables. The first `apply_gradients` calls this."""
-        dtype = variables[0].dtype
-        self.iterations = Variable(np.zeros((), dtype), trainable=False)
-        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
-        self.slots = _slots_of(variables, self.memory)
-        self.trained_variables = dict.fromkeys(variables)  # set last: now the optimizer is built
+        """Make the slots for these variables, which are trained from now on."""
+        zeros = [np.zeros(v.shape, v.dtype) for v in variables]
+        self.iterations = _kept(np.zeros((), zeros[0].dtype))
+        self.rate = _kept(np.array(self.rate, zeros[0].dtype))
+        self.slots = [{name: _kept(zero) for name in self.memory} for zero in zeros]
+        self.trained_variables = dict.fromkeys(variables)  # set last: now it is built
 
     def _owned(self, grads_and_vars):
-        """Return the gradients and the variables of these pairs. The first call builds the optimizer for them."""
+        """Return the gradients and the variables, after a build the first time."""
         gradients, variables = check_pairs(grads_and_vars, Variable, as_tensor)
         with MAKING:
             if self.trained_variables is None:
                 self.build(variables)
-        if [*map(id, self.trained_variables)] != [*map(id, variables)]:
-            raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
+        check_same_variables(self, variables)
         return gradients, variables
 
     def apply_gradients(self, grads_and_vars):
-        """Apply pairs (gradient, variable). Raises TypeError for anything else, ValueError if the variables change."""
+        """Take one step with pairs (gradient, variable)."""
         gradients, variables = self._owned(grads_and_vars)
-        rate = self.rate(self.iterations) if callable(self.rate) else self.rate
+        rate = self.rate
         self.iterations.assign(self.iterations + 1.0)
         for dw, w, slots in zip(gradients, variables, self.slots):
             new = self.update(rate, dw, w, *slots.values())
@@ -804,24 +780,27 @@ for t in (1, 2, 3):
 # %%
 #| export optimizers most Adam.update
 class Adam(Optimizer):
-    """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²; w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
+    """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²
+    w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
 
-    Kingma and Ba, 2015, Algorithm 1. (Keras adds ε to √v before the correction, so its ε counts for more at first.)
+    Kingma and Ba, 2015, Algorithm 1. (Keras adds ε before the correction.)
     """
 
     memory = "m", "v"
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7):
         super().__init__(learning_rate)
-        self.betas = check_positive("Adam: beta_1", beta_1, 1.0), check_positive("Adam: beta_2", beta_2, 1.0)
+        self.beta_1 = check_positive("Adam: beta_1", beta_1, 1.0)
+        self.beta_2 = check_positive("Adam: beta_2", beta_2, 1.0)
         self.epsilon = check_positive("Adam: epsilon", epsilon)
 
     def update(self, rate, dw, w, m, v):
-        (b1, b2), t = self.betas, self.iterations
+        b1, b2, t = self.beta_1, self.beta_2, self.iterations
         m = b1 * m + (1.0 - b1) * dw
         v = b2 * v + (1.0 - b2) * (dw * dw)
-        c1, c2 = 1.0 - exp(t * math.log(b1)), 1.0 - exp(t * math.log(b2))
-        return w - rate * (m / c1) / (sqrt(v / c2) + self.epsilon), m, v
+        m_hat = m / (1.0 - exp(t * math.log(b1)))
+        v_hat = v / (1.0 - exp(t * math.log(b2)))
+        return w - rate * m_hat / (sqrt(v_hat) + self.epsilon), m, v
 
 
 OPTIMIZERS = {"sgd": SGD, "adam": Adam}
@@ -875,8 +854,9 @@ checks.predict(
 # %%
 def run(optimizer, x, y, updates=1000):
     """Fit x @ w + b from zero, all rows in each step. Return losses, path (if x has one column) and model."""
-    model = Dense(1, kernel_initializer="zeros")
+    model = Dense(1)
     model(x)
+    model.set_weights([np.zeros(v.shape) for v in model.variables])
 
     @function
     def step(x, y):
@@ -966,7 +946,7 @@ race.fewest(run, {"SGD": SGD, "Adam": Adam}, inputs, kilograms, RATES)
 #
 # **A good place to stop.** You have layers, losses and optimizers, and you know why to scale inputs first.
 #
-# ## Data that arrives in batches (3 min)
+# ## Data that arrives in batches (11 min)
 #
 # Training takes its rows in batches, in a new order for each pass over the data. The rows lie in memory, so a batch is just a few
 # row numbers. A generator could make them, but it has one flaw:
@@ -1000,36 +980,54 @@ print(np.sort(recipe.make().ravel()), recipe.make().shape)
 
 # %% [markdown]
 # Here the recipe made two passes. The sorted numbers show that the first pass holds all six rows. The shape shows that the
-# second has two batches of three. The second version, `Dataset`, adds four things: a last batch that may be shorter, the arrays
-# that `gather` takes each batch from, a seed that repeats an order, and checks. It is made by `from_tensor_slices` from a tuple
-# of arrays, or by `from_batches` from two arrays and the row numbers of all batches.
+# second has two batches of three. `Dataset` adds four things: a last batch that may be shorter, the arrays that `gather` takes
+# each batch from, a seed that repeats an order, and checks. It is made by `from_tensor_slices` from a tuple of arrays, or by
+# `from_batches` from two arrays and the row numbers of all batches.
 #
-# ## How `Dataset` is written (6 min, optional)
-#
-# Run the cells, and read their code only if you like. The first holds what is made once: the arrays, and the first recipe. In the
-# second, `shuffle` and `batch` are recipes around a recipe, as above. The argument `buffer_size` comes from TensorFlow, which
-# draws each row at random from a buffer of that many rows. Here it must be at least the number of all rows. The seed and the
-# number of the pass fix the order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that).
+# The shuffled recipe comes first. The seed and the number of the pass fix the order
+# ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that). Without a seed, `RANDOM` draws one.
 
 
-# %% tags=["hide-input"]
+# %%
 #| export data
-"""Data in batches: a dataset holds arrays, and a recipe for the numbers of their rows."""
+"""Data in batches: arrays, and a recipe for the numbers of their rows."""
 
 import itertools
-import reprlib
 
 from levels.low_level import gather
-from levels.support.inputs import row_numbers
+from levels.support.inputs import check_arrays, check_batches, row_numbers
 
 
-class _Rows(Reconstructible):
-    """Rows of a tuple of `arrays`. `make()` returns row numbers: [rows], or batches of them."""
+def _shuffled(make, seed):
+    """Return a recipe for the rows of another one, in a new order in each pass."""
+    if seed is None:
+        seed = RANDOM.getrandbits(32)
+    check_int(0, "shuffle: seed", seed)
+    passes = itertools.count()
 
-    def __init__(self, stage, make, length, arrays, batches=False, before=()):
-        self.stage, self.make, self.length = stage, make, length
-        self.arrays, self.batches = arrays, batches
-        self.stages = [*before, self]  # all stages from the source to this one
+    def make_again():
+        rows = make()
+        draw = np.random.RandomState(np.random.PCG64([seed, next(passes)]))
+        return rows[draw.permutation(len(rows))]
+
+    return make_again
+
+
+# %% [markdown]
+# `shuffle` and `batch` are recipes around a recipe, as above. The argument `buffer_size` comes from TensorFlow, which draws each
+# row at random from a buffer of that many rows. Here it must be at least the number of all rows.
+
+
+# %%
+#| export data most Dataset.batch
+class Dataset:
+    """Rows of a tuple of arrays, as in `tf.data`, shuffled and in batches."""
+
+    def __init__(self, arrays, make, length, batches=False):
+        self.arrays = arrays
+        self.make = make  # returns row numbers, or batches of them
+        self.length = length
+        self.batches = batches
 
     def __len__(self):
         return self.length
@@ -1039,68 +1037,46 @@ class _Rows(Reconstructible):
             yield tuple(gather(x, constant(rows, np.int64)) for x in self.arrays)
 
     def rows(self):
-        """Return the arrays and a pass of row numbers, for `function(step).over`. Raises TypeError without batches."""
-        if not self.batches:
-            raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
+        """Return the arrays, and one pass of batches for `function(step).over`."""
+        check_batches("rows", self, True)
         return self.arrays, self.make()
-
-    def __repr__(self):
-        return " → ".join(data.stage for data in self.stages)
 
     @classmethod
     def from_tensor_slices(cls, arrays):
-        """Make a dataset from a tuple of arrays. Raises TypeError for anything else, ValueError for unequal lengths."""
-        if not isinstance(arrays, tuple):
-            raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
-        counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
-        if len({*counts}) != 1 or not counts[0]:
-            raise ValueError(f"arrays of {counts} rows; expected as many in each, and at least one")
-        return cls("from_tensor_slices", lambda: np.arange(counts[0]), counts[0], tuple(map(constant, arrays)))
+        """Make a dataset of the rows of a tuple of arrays, which are equally long."""
+        n = check_arrays(arrays)
+        return cls(tuple(map(constant, arrays)), lambda: np.arange(n), n)
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """Make a dataset of batches (x, y) from row numbers `batches`[steps, batch]. Raises ValueError, IndexError."""
+        """Make a dataset of batches (x, y) from row numbers `batches`[steps, batch]."""
         source = cls.from_tensor_slices((x, y))
         rows = row_numbers("from_batches: batches", batches, len(source))
-        return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
-
-
-# %%
-#| export data most Dataset.batch
-class Dataset(_Rows):
-    """Rows of a tuple of arrays, as in `tf.data`, with stages that shuffle and batch them."""
+        return cls(source.arrays, lambda: rows, len(rows), batches=True)
 
     def shuffle(self, buffer_size, seed=None):
-        """Shuffle anew in each pass. The same seed gives the same orders. Raises ValueError for too small a buffer."""
-        n = check_int(self.length, "shuffle: buffer_size", buffer_size)
-        seed = RANDOM.getrandbits(32) if seed is None else check_int(0, "shuffle: seed", seed)
-        passes = itertools.count()
-
-        def make():
-            rows = self.make()
-            order = np.random.RandomState(np.random.PCG64([seed, next(passes)])).permutation(len(rows))
-            return rows[order] if isinstance(rows, np.ndarray) else [rows[k] for k in order]
-
-        return type(self)(f"shuffle({n})", make, self.length, self.arrays, self.batches, self.stages)
+        """Shuffle anew in each pass. The same seed gives the same orders."""
+        check_batches("shuffle", self, False)
+        check_int(len(self), "shuffle: buffer_size", buffer_size)
+        return Dataset(self.arrays, _shuffled(self.make, seed), len(self))
 
     def batch(self, batch_size):
-        """Make batches of that many rows; the last one may be shorter. Raises ValueError for a dataset of batches."""
+        """Make batches of that many rows. The last one may be shorter."""
+        check_batches("batch", self, False)
         n = check_int(1, "batch: batch_size", batch_size)
-        if self.batches:
-            raise ValueError(f"batch: {self.length} batches make no batch of {n}")
 
         def make():
-            rows = self.make()
-            return np.split(rows, range(n, len(rows), n)) if len(rows) % n else rows.reshape(-1, n)
+            return np.split(self.make(), range(n, len(self), n))
 
-        return type(self)(f"batch({n})", make, -(-self.length // n), self.arrays, True, self.stages)
+        return Dataset(self.arrays, make, math.ceil(len(self) / n), batches=True)
 
 
 # %% [markdown]
 # ## Two rings in batches (3 min)
 #
 # The first cell puts seven rows into batches of three. The second takes the 4,000 points of the two rings, shuffles all of them
-# and makes batches of 100. Its figure shows what each stage holds.
+# and makes batches of 100. Its figure shows what each stage holds. (The `Dataset` of `levels_more` keeps its stages, so the figure
+# is made from one of these.)
 
 # %%
 print(*(x.numpy() for (x,) in Dataset.from_tensor_slices((np.arange(7.0),)).batch(3)))
@@ -1113,10 +1089,13 @@ def in_batches():
     return Dataset.from_tensor_slices((rings.x, rings.y)).shuffle(4000, seed=1).batch(100)
 
 
-data = in_batches()
-figures.pipeline(data, next(iter(data)))
+from levels_more.mid_level import Dataset as DatasetWithStages
+
+staged = DatasetWithStages.from_tensor_slices((rings.x, rings.y)).shuffle(4000, seed=1).batch(100)
+figures.pipeline(staged, next(iter(staged)))
 
 # %%
+data = in_batches()
 for _ in range(2):
     x, y = next(iter(data))
     print(x.shape, y.shape, "the first y:", *y.numpy()[:12, 0].astype(int))
@@ -1131,9 +1110,11 @@ for _ in range(2):
 mean = function(lambda x, y: reduce_mean(x * y))
 arrays, batches = in_batches().rows()
 one_by_one = [float(mean(x, y)) for x, y in in_batches()]
-print(batches.shape, mean.over(*arrays, batches).numpy().tolist() == one_by_one)
+print(len(batches), "batches", mean.over(*arrays, batches).numpy().tolist() == one_by_one)
 
 # %% [markdown]
+# **A good place to stop.** You have the four kinds of part: layers, losses, optimizers and datasets.
+#
 # ## The surprise, explained (3 min)
 #
 # The line over all penguins had no column for the species, because a species is a word and not a number. The numbers 0, 1 and 2
@@ -1196,7 +1177,7 @@ from levels.support.inputs import check_inputs, check_task
 # %%
 #| export tasks
 def _train(layers, loss_of, sgd, data, weights):
-    """Train a chain of layers from these starting weights, with one step for each batch of the data."""
+    """Train a chain of layers from starting weights, one step per batch of the data."""
 
     def model(rows):
         for layer in layers:
@@ -1234,12 +1215,13 @@ def _train(layers, loss_of, sgd, data, weights):
 # %%
 #| export tasks
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     layers = [Dense(1)]  # model
     loss_of = MeanSquaredError()
 
-    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
+    data = Dataset.from_batches(x, y, batches)
+    return _train(layers, loss_of, SGD(learning_rate), data, weights)
 
 
 # %%
@@ -1274,12 +1256,13 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
+    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. For the shapes, see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()
 
-    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
+    data = Dataset.from_batches(x, y, batches)
+    return _train(layers, loss_of, SGD(learning_rate), data, weights)
 
 
 # %%

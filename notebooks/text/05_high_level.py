@@ -234,7 +234,7 @@ checks.predict(
 # %%
 #| export loops blank epoch_loss
 def epoch_loss(losses, rows):
-    """The mean over all rows, where step k had a mean loss of losses[k] over rows[k] rows."""
+    """The mean over all rows: step k had a mean loss of losses[k] over rows[k] rows."""
     ...  # 1 line
 
 
@@ -246,7 +246,7 @@ def epoch_loss(losses, rows):
 #
 # ```python
 # def epoch_loss(losses, rows):
-#     """The mean over all rows, where step k had a mean loss of losses[k] over rows[k] rows."""
+#     """The mean over all rows: step k had a mean loss of losses[k] over rows[k] rows."""
 #     return float(np.dot(losses, rows)) / sum(rows)
 # ```
 # </details>
@@ -271,7 +271,7 @@ checks.answer_to("05-epoch")
 # %%
 #| export loops blank run_epochs
 def run_epochs(epochs, tell, one_pass, ended):
-    """For each epoch: tell its beginning, go through the data, tell its end and its logs, and stop if `ended` says so."""
+    """Go through the data, and tell begin and end, in each epoch, until `ended`."""
     ...  # 6 lines
 
 
@@ -284,7 +284,7 @@ def run_epochs(epochs, tell, one_pass, ended):
 #
 # ```python
 # def run_epochs(epochs, tell, one_pass, ended):
-#     """For each epoch: tell its beginning, go through the data, tell its end and its logs, and stop if `ended` says so."""
+#     """Go through the data, and tell begin and end, in each epoch, until `ended`."""
 #     for epoch in range(epochs):
 #         tell("on_epoch_begin", epoch)
 #         logs = one_pass()
@@ -311,7 +311,7 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 # %%
 #| export loops blank ended
 def ended(model, epoch, logs):
-    """Whether training ends: `model.stop_training` is set, or the loss is not finite."""
+    """Whether it ends: `model.stop_training` is set, or the loss is not finite."""
     ...  # 1 line
 
 
@@ -324,7 +324,7 @@ def ended(model, epoch, logs):
 #
 # ```python
 # def ended(model, epoch, logs):
-#     """Whether training ends: `model.stop_training` is set, or the loss is not finite."""
+#     """Whether it ends: `model.stop_training` is set, or the loss is not finite."""
 #     return model.stop_training or not math.isfinite(logs["loss"])
 # ```
 # </details>
@@ -368,7 +368,7 @@ from levels.support.trainings import check_losses
 
 
 def one_pass(step, data, history=None):
-    """Run a step over all batches. A history keeps the losses. Return {"loss": mean}."""
+    """Run a step over all batches, noted in a history. Return {"loss": mean}."""
     arrays, batches = data.rows()
     losses = step.over(*arrays, batches)
     losses = check_losses(step, losses).numpy()
@@ -423,7 +423,7 @@ def run_training(model, data, epochs, callbacks=(), verbose=0, one_pass=one_pass
 
     tell("on_train_begin")
     try:
-        run_epochs(epochs, tell, one_epoch, lambda epoch, logs: ended(model, epoch, logs))
+        run_epochs(epochs, tell, one_epoch, lambda *now: ended(model, *now))
     finally:
         tell("on_train_end")
     check_last_loss(model, history.epochs)
@@ -478,7 +478,7 @@ from levels.support.trainings import check_pair, check_parts, check_training
 
 
 def dtype_for(model, x):
-    """Return the dtype of the model's variables or layers, else of a float x or float32."""
+    """Return the dtype of the model's variables or layers, or x's, or float32."""
     for part in (*model.named((Variable, Layer)).values(), x):
         dtype = getattr(part, "dtype", None)
         if dtype in ("float32", "float64"):
@@ -512,7 +512,7 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
 
     Raises TypeError, ValueError for data that does not fit the model.
     """
-    check_parts(model, Layer)
+    check_parts(model, model.named(Layer).values())
     if isinstance(x, Dataset):
         data = copy.copy(x)
         data.arrays = prepared(model, *check_pair(x.arrays))
@@ -533,7 +533,10 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
 
 # %%
 #| export models
-from levels.support.checks import lookup
+from levels.mid_level import LOSSES, OPTIMIZERS
+from levels.support.checks import check_int, lookup
+from levels.support.tracebacks import short
+from levels.support.trainings import check_callbacks, check_metrics, check_trainable, row_shape, uncompiled
 
 
 def _chosen(what, table, name):
@@ -561,14 +564,9 @@ def _chosen(what, table, name):
 # `@short` leaves our own functions out of the error message. The checks are functions of `levels/support`: each returns, or
 # raises an error in one sentence.
 
+
 # %%
 #| export models most Model.train_step
-from levels.mid_level import LOSSES, OPTIMIZERS
-from levels.support.checks import check_int, lookup
-from levels.support.tracebacks import short
-from levels.support.trainings import check_callbacks, check_metrics, check_trainable, row_shape, uncompiled
-
-
 class Model(Layer):
     """A layer with its own training loop. Subclasses define `call(x)`."""
 
@@ -596,11 +594,14 @@ class Model(Layer):
         return loss
 
     @short
-    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
+    def fit(
+        self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True
+    ):  # fmt: skip
         """Train on arrays or a Dataset of batches. Return a History."""
         callbacks = check_callbacks(callbacks)
         data = batches_of(self, x, y, batch_size, shuffle)
-        return run_training(self, data, check_int(0, "epochs", epochs), callbacks, verbose)
+        epochs = check_int(0, "epochs", epochs)
+        return run_training(self, data, epochs, callbacks, verbose)
 
     def evaluate(self, x, y=None, batch_size=1024):
         """Return the mean loss over all rows, a float."""
@@ -615,8 +616,7 @@ class Model(Layer):
 
     def build(self, input_shape, dtype="float32"):
         """Make the variables by tracing a row of this shape, [rows, …]."""
-        shape = row_shape(input_shape)
-        trace(self, [PLACE.device.spec((1, *shape), dtype)])
+        trace(self, [PLACE.device.spec((1, *row_shape(input_shape)), dtype)])
 
 
 # %% [markdown]
@@ -724,8 +724,10 @@ checks.predict(
 )
 
 # %%
-young = Sequential([Dense(1, kernel_initializer="zeros")])
+young = Sequential([Dense(1)])
 young.compile(SGD(0.0005), "mse")
+young.build(task.x.shape, task.x.dtype)
+young.set_weights([np.zeros((2, 1)), np.zeros((1, 1))])
 reported = young.fit(task.x, task.y, batch_size=10, verbose=0).history["loss"][-1]
 print(f"fit reports {reported:.4g}, evaluate gives {young.evaluate(task.x, task.y):.4g}")
 
@@ -862,7 +864,8 @@ def _train(model, x, y, weights, batches):
     """Train a compiled model from given starting weights, with one step per batch."""
     model.build(x.shape, x.dtype)
     model.set_weights(weights)
-    losses = model.fit(Dataset.from_batches(x, y, batches), verbose=0).losses  # forward, loss, backward, update
+    data = Dataset.from_batches(x, y, batches)
+    losses = model.fit(data, verbose=0).losses  # forward, loss, backward, update
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
@@ -872,7 +875,7 @@ def _train(model, x, y, weights, batches):
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     model = Sequential([Dense(1)])  # model
     model.compile(SGD(learning_rate), "mse")
@@ -903,7 +906,7 @@ figures.regression(task, fit)
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
+    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. For the shapes, see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])  # model
     model.compile(SGD(learning_rate), "binary_crossentropy")

@@ -164,7 +164,7 @@ def test_a_copy_of_a_model_trains_on_as_the_model_does(make, copied):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda optimizer: type(optimizer).__name__)
 def test_every_optimizer_goes_on_where_it_was(optimizer, tmp_path):
     model = trained(optimizer=optimizer)
-    if not callable(optimizer.rate):
+    if not callable(optimizer.learning_rate):
         optimizer.rate.assign(optimizer.rate * 0.5)  # as a callback would
     save(model, tmp_path / "m")
     loaded = load_model(tmp_path / "m")
