@@ -14,6 +14,7 @@ import pytest
 from course import reference, tasks
 from course.bench import cases, cli, formulas, libraries, machines, measure, report
 from course.bench.work import Trainer, load
+from course.setup.arguments import SECTIONS
 
 FAST = measure.Pace(rounds=2, seconds=0.0, limit=60.0)
 PEER = """
@@ -336,3 +337,16 @@ def test_a_name_that_nothing_has_is_refused_with_the_names_there_are():
         SystemExit, match="--only zzz: nothing that is measured has this in its name. There are: .*rings"
     ):
         cli.main(["--quick", "--only", "zzz"])
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_each_section_can_be_measured_alone(monkeypatch, section):
+    wanted = []
+
+    def run(sections, *_):
+        wanted.extend(sections)
+        return "the page", []
+
+    monkeypatch.setattr(cli, "run", run)
+    assert cli.main([section, "--quick"]) == 0
+    assert wanted == [section]
