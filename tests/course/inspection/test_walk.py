@@ -214,11 +214,7 @@ def test_code_that_is_not_on_the_way_is_folded(both):
             assert not any("raise " in line for line in code.lines), code.lines
         fit, one_pass = each.stages[0].codes
         assert [line.strip() for line in fit.lines[1:]] == ["…", fit.lines[2].strip()] and fit.marked == {2}
-<<<<<<< ours
         assert one_pass.lines[1:] == ["    …", "    losses = step.over(*arrays, batches)", "    …"]
-=======
-        assert one_pass.lines[1:] == ["    …", "    losses = check_losses(step, step.over(*arrays, batches)).numpy()", "    …"]
->>>>>>> theirs
 
 
 def test_the_way_to_a_line():
