@@ -1,6 +1,7 @@
 """Checks of arguments, the same on every level. Each error says what was given, what was expected, and what to do."""
 
 import difflib
+import inspect
 
 import numpy as np
 
@@ -72,6 +73,14 @@ def lookup(what, table, name):
         cure = f"did you mean {near!r}?" if (near := meant(name, table)) else known
         raise ValueError(f"no {what} is called {name!r}; {cure}")
     return table[name]
+
+
+def check_options(kind, options):
+    """Raise TypeError for an option that a class of `levels` does not have, because one of `levels_more` may have it."""
+    for name in options.keys() - {*inspect.signature(kind.__init__).parameters}:
+        if kind.__module__.startswith("levels."):
+            wide = f"the {kind.__name__} of levels_more.{kind.__module__.split('.')[1]}"
+            raise TypeError(f"{kind.__name__} has no {name}; {wide} may have it")
 
 
 def check_int(least, name, value):
