@@ -185,7 +185,7 @@ class Dataset(mid_level.Dataset):
         n, drop = _count(1, "batch: batch_size", batch_size), check_bool("batch: drop_remainder", drop_remainder)
         count = np.floor if drop else np.ceil
         if self.arrays is not None and not self.batches:
-            full = self.length // n * n
+            full = int(self.length // n * n)  # a shard's length is a float
             if drop and not full:
                 raise ValueError(f"batch: {len(self)} elements make no batch of {n}, and the remainder is dropped")
             if not drop and full < self.length:

@@ -844,6 +844,17 @@ def test_the_time_line_says_what_was_saved():
     assert "nothing is hidden" in figures.timeline({"a": alone, "b": alone}).text
 
 
+@pytest.mark.parametrize("drop", [False, True])
+def test_a_shard_in_batches(drop):
+    """Ten rows in two shards of five: with batches of two, the last one is shorter, or is dropped."""
+    shard = Dataset.from_tensor_slices((np.arange(10.0),)).shard(2, 1).batch(2, drop_remainder=drop)
+    found = [rows.numpy().tolist() for (rows,) in shard]
+    assert found == [[1.0, 3.0], [5.0, 7.0], [9.0]][: 2 if drop else 3]
+    assert len(shard) == len(found)
+    whole = Dataset.from_tensor_slices((np.arange(10.0),)).shard(2, 1).batch(5, drop_remainder=drop)
+    assert [rows.numpy().tolist() for (rows,) in whole] == [[1.0, 3.0, 5.0, 7.0, 9.0]]
+
+
 def test_small_batches_are_taken_several_in_one_launch():
     x = np.arange(4000.0).reshape(1000, 4)
     for size in (None, 7, 10):
