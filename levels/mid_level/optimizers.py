@@ -10,9 +10,8 @@ from levels.low_level import Module, Variable, as_tensor, exp, sqrt
 from levels.support.checks import check_pairs, check_positive
 from levels.support.fronts import Unset
 from levels.support.locks import MAKING
+from levels.support.parts import Reconstructible
 from levels.support.trainings import check_rate, check_same_variables
-
-from .layers import Reconstructible
 
 
 def descend(rate, dw, w):
@@ -42,11 +41,10 @@ class Optimizer(Reconstructible, Module):
 
     @learning_rate.setter
     def learning_rate(self, value):
-        number = check_rate(self, value)
         if self.trained_variables is None:
-            self.rate = number
+            self.rate = check_rate(self, value)
         else:
-            self.rate.assign(number)
+            self.rate.assign(check_rate(self, value))
 
     def build(self, variables):
         """Make the slots for these variables, which are trained from now on."""
@@ -62,8 +60,7 @@ class Optimizer(Reconstructible, Module):
         with MAKING:
             if self.trained_variables is None:
                 self.build(variables)
-        check_same_variables(self, variables)
-        return gradients, variables
+        return gradients, check_same_variables(self, variables)
 
     def apply_gradients(self, grads_and_vars):
         """Take one step with pairs (gradient, variable)."""

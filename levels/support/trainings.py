@@ -58,6 +58,12 @@ def check_parts(model, layers):
             layer.check_model(model)
 
 
+def check_heard(layer, training, kind):
+    """Raise TypeError if a call is for training, and a part of this class does not work in this layer: see above."""
+    if training:
+        check_parts(layer, layer.named(kind).values())
+
+
 def check_call(layer):
     """Raise NotImplementedError if the `call` of a layer of the core takes `training`, which nobody would give."""
     if not getattr(layer, "hears_training", False) and "training" in inspect.signature(type(layer).call).parameters:
@@ -113,6 +119,7 @@ def check_rate(optimizer, rate):
 
 
 def check_same_variables(optimizer, variables):
-    """Raise ValueError unless an optimizer was built for these variables, in this order."""
+    """Return these variables. Raises ValueError unless an optimizer was built for them, in this order."""
     if [*map(id, optimizer.trained_variables)] != [*map(id, variables)]:
         raise ValueError(f"{type(optimizer).__name__}: built for other variables, or another order; make a new one")
+    return variables

@@ -197,82 +197,37 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 #
 # ## A layer that builds itself (17 min)
 #
-# A part of a model should say how it was made, so that another one can be made like it. `Reconstructible` remembers the arguments
-# of its constructor, and `recreate()` calls it again with these. (`check_options` from `levels/support` refuses an argument that
-# only the parts of `levels_more` have.)
+# The second version of a layer sets its dtype, and calls its `build`, once: in `build_for`. Each kind of layer writes its own
+# `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer does what a call of `FirstLayer` did.
+# If `trainable` is False, training does not change the variables of the layer. What holds a part decides: a part inside a layer
+# that is not trained is not trained, whatever the part itself says.
+#
+# Seven helpers come from `levels/support`. `Reconstructible` remembers the arguments of a part: `part.recreate()` makes another one
+# like it. With `built_once`, other threads wait while one builds the layer. `Unset` and `no_call` are errors, until `__init__` sets
+# the attribute, and until a class defines its `call`. `guarded` refuses an attribute whose name `Layer` itself uses. `check_call`
+# and `check_heard` refuse what only the layers of `levels_more` can do.
 
 # %%
 #| export layers
-import functools
-
 from levels.hardware import PLACE
 from levels.low_level import Module
-from levels.support.checks import (
-    check_int,
-    check_options,
-    check_pairs,
-    check_positive,
-    lookup,
-)
+from levels.support.checks import check_int, check_pairs, check_positive, lookup
 from levels.support.fronts import Unset
-from levels.support.locks import MAKING
+from levels.support.locks import MAKING, built_once
 from levels.support.names import guarded
-from levels.support.trainings import check_call, check_parts, no_call
-
-
-class Reconstructible:
-    """An object that keeps its arguments: `part.recreate()` makes another one."""
-
-    def __new__(cls, *args, **options):
-        check_options(cls, options)
-        part = super().__new__(cls)
-        part.recreate = functools.partial(cls, *args, **options)
-        return part
-
-    def __repr__(self):
-        given = [*map(repr, self.recreate.args)]
-        for name, value in self.recreate.keywords.items():
-            given.append(f"{name}={value!r}")
-        return f"{type(self).__name__}({', '.join(given)})"
-
-
-# %% [markdown]
-# The second version of a layer sets its dtype, and calls its `build`, once. If two threads call a new layer at the same time, one
-# builds it while the other waits for the lock `MAKING`:
+from levels.support.parts import Reconstructible
+from levels.support.trainings import check_call, check_heard, no_call
 
 
 # %%
-#| export layers
-def _build_once(layer, shape, dtype):
-    """Call `build`, unless it was called. A layer without a dtype takes this one."""
-    with MAKING:
-        if not layer.built:
-            layer.dtype = layer.dtype or (dtype if dtype.kind == "f" else "float32")
-            layer.building = True
-            try:
-                layer.build(shape)
-            finally:
-                layer.building = False
-            layer.built = True
-
-
-# %% [markdown]
-# Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer goes to
-# `run`, which does what the `if not self.built` of `FirstLayer` did. If `trainable` is False, training does not change the variables
-# of the layer or those of the layers inside it. (`guarded` from `levels/support` refuses an attribute whose name `Layer` itself
-# uses, and `no_call` is an error, until a class defines its `call`.)
-
-
-# %%
-#| export layers most Layer.run
+#| export layers most Layer.__call__
 class Layer(Reconstructible, Module):
     """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
 
     built = building = False  # whether `build_for` has run, or is running
-    trainable = True  # whether training changes them, and those of the layers inside
+    trainable = True  # if not, training changes none of its variables, nor those inside
     name = dtype = Unset()  # `__init__` sets them
     __setattr__ = guarded
-    build_for = _build_once
     call = no_call
 
     def __init__(self, name=None, dtype=None):
@@ -281,17 +236,18 @@ class Layer(Reconstructible, Module):
         check_call(self)
 
     def __call__(self, x, training=None):
-        """Return the result of `call`. Only layers of `levels_more` use `training`."""
-        return self.run(x, training)
-
-    def run(self, x, training=None):
         """Return the result of `call`, after a build on the first call."""
-        if training:
-            check_parts(self, self.named(Layer).values())
+        check_heard(self, training, Layer)
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)
         return self.call(x)
+
+    @built_once
+    def build_for(self, shape, dtype):
+        """Call `build`. A layer without a dtype takes this one, if it is of floats."""
+        self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
+        self.build(shape)
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
@@ -299,10 +255,9 @@ class Layer(Reconstructible, Module):
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """Make a variable of this shape, in the layer's dtype."""
         self.built = not self.building  # a layer that is built by hand is built once
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec
+        dtype = PLACE.device.alloc(shape, self.dtype or "float32").dtype
         numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
-        values = np.reshape(numbers, shape).astype(spec.dtype)
-        return Variable(values, trainable=trainable)
+        return Variable(np.reshape(numbers, shape).astype(dtype), trainable=trainable)
 
     @property
     def trainable_variables(self):
@@ -330,8 +285,7 @@ class Dense(Layer):
     def __init__(self, units, activation=None, *, name=None, dtype=None):
         super().__init__(name, dtype)
         self.units = check_int(1, "Dense: units", units)
-        if activation is None:
-            activation = "linear"
+        activation = "linear" if activation is None else activation
         self.activation = lookup("activation", ACTIVATIONS, activation)
 
     def build(self, shape):
@@ -395,7 +349,7 @@ twice
 #| export losses
 """Losses: one number that says how wrong a prediction is."""
 
-from levels.low_level import Tensor, log, reduce_mean  # noqa: F401 (log is for the blank below)
+from levels.low_level import log, reduce_mean  # noqa: F401 (log is for the blank below)
 
 
 # %%
@@ -431,58 +385,37 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
 # NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. Training would run without an error,
-# but the model would learn only the mean of all labels. So every loss first checks that labels and predictions have the same
-# shape. For probabilities it also checks that they lie between 0 and 1. The method `checked` does that. After the check a loss
-# calls its own `call`, and then it takes the mean.
-
+# but the model would learn only the mean of all labels. So every loss first makes tensors of both, and checks that they have the
+# same shape: in its method `checked`. Then it calls its own `call`, and takes the mean.
+#
+# The checks are in `levels/support`. `check_labels` compares the shapes, and if `probabilities` is True it refuses numbers that are
+# not between 0 and 1. `check_floats` refuses labels that are whole numbers, unless these are `classes`. `check_unweighted` refuses
+# weights of samples, which only the losses of `levels_more` take.
 
 # %%
 #| export losses most Loss.__call__
+from levels.support.labels import check_floats, check_labels, check_unweighted
+
+
 class Loss(Reconstructible):
     """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
 
     probabilities = False  # whether both must be
     classes = False  # whether y_true holds class numbers
-
-    def __init__(self):
-        """Take no arguments. (`Reconstructible` alone would accept any.)"""
+    check = check_labels
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """Return the loss, one number. The core's losses refuse weights of samples."""
-        if sample_weight is not None:
-            told = "weights of samples are for the losses of levels_more.mid_level"
-            raise NotImplementedError(f"{self}: {told}")
+        check_unweighted(self, sample_weight)
         return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
     def checked(self, y_true, y_pred):
-        """Return both as tensors. Raises as `check`, and TypeError for other labels."""
+        """Return both as tensors. Raises ValueError, TypeError if they do not fit."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
-        if y_true.dtype.kind != "f" and not self.classes:
-            cure = f"{y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it"
-            raise TypeError(f"{self}: y_true is {y_true.spec}; expected {cure}")
+        check_floats(self, y_true, y_pred)
         return y_true, y_pred
-
-    def check(self, y_true, y_pred):
-        """Raise ValueError for unequal shapes, and for no probabilities."""
-        if y_true.spec.shape != y_pred.spec.shape:
-            flat = (*y_true.spec.shape, 1) == y_pred.spec.shape
-            cure = "equal shapes; write y[:, None]" if flat else "equal shapes"
-            given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
-            raise ValueError(f"{self}: {given}; expected {cure}")
-        if self.probabilities:
-            self.check_probabilities("y_true", y_true)
-            self.check_probabilities("y_pred", y_pred)
-
-    def check_probabilities(self, name, x):
-        """Raise ValueError for numbers outside [0, 1]. A trace has no numbers."""
-        p = x.numpy() if type(x) is Tensor else np.empty(0)
-        beyond = p[(p < 0.0) | (p > 1.0)]
-        if beyond.size:
-            wrong = float(max(beyond, key=lambda p: abs(p - 0.5)))
-            told = f"{name} holds {wrong:.6g}; expected probabilities, from 0 to 1"
-            raise ValueError(f"{self}: {told}")
 
     def __repr__(self):
         return type(self).__name__
@@ -698,11 +631,10 @@ class Optimizer(Reconstructible, Module):
 
     @learning_rate.setter
     def learning_rate(self, value):
-        number = check_rate(self, value)
         if self.trained_variables is None:
-            self.rate = number
+            self.rate = check_rate(self, value)
         else:
-            self.rate.assign(number)
+            self.rate.assign(check_rate(self, value))
 
     def build(self, variables):
         """Make the slots for these variables, which are trained from now on."""
@@ -718,8 +650,7 @@ class Optimizer(Reconstructible, Module):
         with MAKING:
             if self.trained_variables is None:
                 self.build(variables)
-        check_same_variables(self, variables)
-        return gradients, variables
+        return gradients, check_same_variables(self, variables)
 
     def apply_gradients(self, grads_and_vars):
         """Take one step with pairs (gradient, variable)."""
@@ -1000,15 +931,13 @@ from levels.support.inputs import check_arrays, check_batches, row_numbers
 
 def _shuffled(make, seed):
     """Return a recipe for the rows of another one, in a new order in each pass."""
-    if seed is None:
-        seed = RANDOM.getrandbits(32)
+    seed = RANDOM.getrandbits(32) if seed is None else seed
     check_int(0, "shuffle: seed", seed)
     passes = itertools.count()
 
     def make_again():
-        rows = make()
         draw = np.random.RandomState(np.random.PCG64([seed, next(passes)]))
-        return rows[draw.permutation(len(rows))]
+        return draw.permutation(make())
 
     return make_again
 
@@ -1256,7 +1185,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. For the shapes, see `Fit`."""
+    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. Shapes: see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()
