@@ -28,8 +28,9 @@ def check_training(loss, x, y, labels, outputs):
         loss.check(labels, outputs)
 
 
-def check_pair(given):
-    """Return a pair (x, y) of arrays. Raises TypeError if there is only one of them."""
+def check_pair(x, y=None):
+    """Return a pair of arrays: (x, y), or x if that is one and y is None. Raises TypeError if there is only one array."""
+    given = x if isinstance(x, tuple) and y is None else (x, y)
     if not isinstance(given, tuple) or len(given) != 2 or any(part is None for part in given):
         first = given[0] if isinstance(given, tuple) and given else given
         raise TypeError(f"x is a {type(first).__name__}, y is missing: give x and y, or a Dataset of batches (x, y)")
