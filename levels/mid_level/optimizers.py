@@ -96,11 +96,10 @@ class Adam(Optimizer):
         self.epsilon = check_positive("Adam: epsilon", epsilon)
 
     def update(self, rate, dw, w, m, v):
-        b1, b2, t = self.beta_1, self.beta_2, self.iterations
-        m = b1 * m + (1.0 - b1) * dw
-        v = b2 * v + (1.0 - b2) * (dw * dw)
-        m_hat = m / (1.0 - exp(t * math.log(b1)))
-        v_hat = v / (1.0 - exp(t * math.log(b2)))
+        m = self.beta_1 * m + (1.0 - self.beta_1) * dw
+        v = self.beta_2 * v + (1.0 - self.beta_2) * (dw * dw)
+        m_hat = m / (1.0 - exp(self.iterations * math.log(self.beta_1)))
+        v_hat = v / (1.0 - exp(self.iterations * math.log(self.beta_2)))
         return w - rate * m_hat / (sqrt(v_hat) + self.epsilon), m, v
 
 
