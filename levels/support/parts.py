@@ -10,12 +10,11 @@ class Reconstructible:
 
     def __new__(cls, *args, **options):
         check_options(cls, options)
+        if cls.__init__ is object.__init__ and (args or options):
+            raise TypeError(f"{cls.__name__}() takes no arguments")
         part = super().__new__(cls)
         part.recreate = functools.partial(cls, *args, **options)
         return part
-
-    def __init__(self):
-        """Take no arguments, unless a class has an `__init__` of its own. (`__new__` alone would accept any.)"""
 
     def __repr__(self):
         given = [*map(repr, self.recreate.args)]
