@@ -60,7 +60,7 @@ def check_parts(model, layers):
 
 
 def check_heard(layer, training, kind):
-    """Raise TypeError if a call is for training, and a part of this class does not work in this layer: see above."""
+    """Raise TypeError if a call is for training, and a layer inside, one of this class, does not work in this one."""
     if training:
         check_parts(layer, layer.named(kind).values())
 
