@@ -56,10 +56,13 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
 class Model(Layer):
     """A layer with its own training loop. Subclasses define `call(x)`."""
 
-    built = True  # its variables are those of the layers inside
     loss = trainings.uncompiled  # raises an error; `compile` sets another one
     optimizer = history = None  # what `compile` chose; the record of a training
     stop_training = False
+
+    def __init__(self, name=None):
+        super().__init__(name)
+        self.built = True  # its variables are those of the layers inside
 
     def compile(self, optimizer="sgd", loss="mse", metrics=()):
         """Choose an optimizer and a loss, each a name or an object."""
@@ -72,8 +75,7 @@ class Model(Layer):
         with GradientTape() as tape:
             loss = self.loss(y, self(x, training=True))
         variables = trainings.check_trainable(self, self.trainable_variables)
-        gradients = tape.gradient(loss, variables)
-        self.optimizer.apply_gradients(zip(gradients, variables))
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
         return loss
 
     @short
@@ -94,8 +96,7 @@ class Model(Layer):
     @short
     def predict(self, x):
         """Return the model's output for all rows of x, as a NumPy array."""
-        x = constant(x, dtype_for(self, x))
-        return function(lambda rows: self(rows))(x).numpy()
+        return function(lambda x: self(x))(constant(x, dtype_for(self, x))).numpy()
 
     def build(self, input_shape, dtype="float32"):
         """Make the variables by tracing a row of this shape, [rows, …]."""
