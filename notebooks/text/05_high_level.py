@@ -566,14 +566,13 @@ class Model(Layer):
         with GradientTape() as tape:
             loss = self.loss(y, self(x, training=True))
         variables = trainings.check_trainable(self, self.trainable_variables)
-        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        gradients = tape.gradient(loss, variables)
+        self.optimizer.apply_gradients(zip(gradients, variables))
         return loss
 
     @short
-    def fit(
-        self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None,
-        *, shuffle=True,
-    ):  # fmt: skip
+    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None,
+            *, shuffle=True):  # fmt: skip
         """Train on arrays or a Dataset of batches. Return a History."""
         callbacks = trainings.check_callbacks(callbacks)
         data = batches_of(self, x, y, batch_size, shuffle)
@@ -587,7 +586,8 @@ class Model(Layer):
     @short
     def predict(self, x):
         """Return the model's output for all rows of x, as a NumPy array."""
-        return function(lambda x: self(x))(constant(x, dtype_for(self, x))).numpy()
+        x = constant(x, dtype_for(self, x))
+        return function(lambda rows: self(rows))(x).numpy()
 
     def build(self, input_shape, dtype="float32"):
         """Make the variables by tracing a row of this shape, [rows, …]."""
