@@ -48,9 +48,11 @@ class Metric(Reconstructible, Module):
 
     add_weight = add_variable  # as Keras called it before
 
-    # it raises unless the shapes are equal
-    probabilities = False
-    check = check_labels
+    probabilities = False  # whether both must be, see `check`
+
+    def check(self, y_true, y_pred):
+        """Raise ValueError for unequal shapes, and for no probabilities."""
+        check_labels(self, y_true, y_pred)
 
     def __repr__(self):
         return type(self).__name__

@@ -395,7 +395,6 @@ class Loss(Reconstructible):
 
     probabilities = False  # whether both must be
     classes = False  # whether y_true holds class numbers
-    check = check_labels
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """Return the loss, one number. The core's losses refuse weights of samples."""
@@ -409,6 +408,10 @@ class Loss(Reconstructible):
         self.check(y_true, y_pred)
         check_floats(self, y_true, y_pred)
         return y_true, y_pred
+
+    def check(self, y_true, y_pred):
+        """Raise ValueError for unequal shapes, and for no probabilities."""
+        check_labels(self, y_true, y_pred)
 
     def __repr__(self):
         return type(self).__name__
