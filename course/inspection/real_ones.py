@@ -161,7 +161,7 @@ QUESTIONS = (
     Question(
         5,
         "When does a layer make its weights?",
-        ("mid_level", "_build_once"),
+        ("mid_level", "Layer.build_for"),
         There("torch", "torch/nn/modules/lazy.py", "LazyModuleMixin._infer_parameters", 252),
         There(
             "keras",

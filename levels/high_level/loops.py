@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from levels.low_level import function
+from levels.support.checks import check_int
 from levels.support.trainings import check_last_loss, check_losses
 
 
@@ -34,8 +35,7 @@ class History:
     @property
     def last(self):
         """The last number of each name as text: "loss 7.62, …"."""
-        found = self.history.items()
-        return ", ".join(f"{name} {numbers[-1]:.4g}" for name, numbers in found)
+        return ", ".join(f"{name} {x[-1]:.4g}" for name, x in self.history.items())
 
     def __repr__(self):
         return f"History of {len(self.losses):,} steps: {self.last}"
@@ -83,10 +83,8 @@ def one_pass(step, data, history=None):
 
 
 def run_training(model, data, epochs, callbacks=(), verbose=0, one_pass=one_pass):
-    """Train on a Dataset of batches. Return a History (`model.history` after errors).
-
-    verbose=1 prints a line for each epoch; one_pass: how to go through the data once.
-    """
+    """Train on a Dataset of batches. Return a History, `model.history` after errors."""
+    epochs = check_int(0, "epochs", epochs)
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)

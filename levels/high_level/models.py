@@ -9,19 +9,11 @@ import numpy as np
 from levels.hardware import PLACE
 from levels.low_level import GradientTape, Variable, constant, function, trace
 from levels.mid_level import LOSSES, OPTIMIZERS, Dataset, Layer
-from levels.support.checks import check_bool, check_int, lookup
+from levels.support import trainings
+from levels.support.checks import check_bool
+from levels.support.inputs import check_arrays
+from levels.support.parts import chosen
 from levels.support.tracebacks import short
-from levels.support.trainings import (
-    check_callbacks,
-    check_layer,
-    check_metrics,
-    check_pair,
-    check_parts,
-    check_trainable,
-    check_training,
-    row_shape,
-    uncompiled,
-)
 
 from .loops import one_pass, run_training
 
@@ -36,50 +28,35 @@ def dtype_for(model, x):
 
 
 def prepared(model, x, y):
-    """Convert x, y to tensors of the model's dtype. Raises ValueError.
-
-    y[rows] becomes [rows, 1] if the model gives that.
-    """
+    """Return x, y as tensors of the model's dtype, y[rows] as [rows, 1] if need be."""
     dtype = dtype_for(model, x)
-    arrays = constant(x, dtype), constant(y, dtype)
-    x, y = Dataset.from_tensor_slices(arrays).arrays
+    x = constant(x, dtype)
+    y = constant(y, dtype)
+    check_arrays((x, y))
     first = constant(model.predict(x.numpy()[:32]))
     if (*y.shape[1:], 1) == first.shape[1:]:
         y = constant(y.numpy()[:, None])
-    check_training(model.loss, x, y, constant(y.numpy()[:32]), first)
+    trainings.check_training(model.loss, x, y, constant(y.numpy()[:32]), first)
     return x, y
 
 
 def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
-    """Make a Dataset of batches from arrays x, y, from (x, y), or from a Dataset.
-
-    Raises TypeError, ValueError for data that does not fit the model.
-    """
-    check_parts(model, model.named(Layer).values())
+    """Make a Dataset of batches from arrays x, y, from (x, y), or from a Dataset."""
+    trainings.check_parts(model, model.named(Layer).values())
     if isinstance(x, Dataset):
         data = copy.copy(x)
-        data.arrays = prepared(model, *check_pair(x.arrays))
+        data.arrays = prepared(model, *trainings.check_pair(x.arrays))
         return data
-    given = x if isinstance(x, tuple) and y is None else (x, y)
-    rows = Dataset.from_tensor_slices(prepared(model, *check_pair(given)))
+    rows = Dataset.from_tensor_slices(prepared(model, *trainings.check_pair(x, y)))
     if check_bool("fit: shuffle", shuffle):
         rows = rows.shuffle(len(rows))
     return rows.batch(batch_size)
 
 
-def _chosen(what, table, name):
-    """Return a new object of the class that a table has under this name.
-
-    Any other object is returned as it is. Raises ValueError, TypeError.
-    """
-    found = lookup(what, table, name)
-    return found() if isinstance(found, type) else found
-
-
 class Model(Layer):
     """A layer with its own training loop. Subclasses define `call(x)`."""
 
-    loss = uncompiled  # raises an error; `compile` sets another one
+    loss = trainings.uncompiled  # raises an error; `compile` sets another one
     optimizer = history = None  # what `compile` chose; the record of a training
     stop_training = False
 
@@ -89,27 +66,25 @@ class Model(Layer):
 
     def compile(self, optimizer="sgd", loss="mse", metrics=()):
         """Choose an optimizer and a loss, each a name or an object."""
-        check_metrics(metrics)
-        self.optimizer = _chosen("optimizer", OPTIMIZERS, optimizer)
-        self.loss = _chosen("loss", LOSSES, loss)
+        trainings.check_metrics(metrics)
+        self.optimizer = chosen("optimizer", OPTIMIZERS, optimizer)
+        self.loss = chosen("loss", LOSSES, loss)
 
     def train_step(self, x, y):
         """Train on a batch, and return the loss. Override it for your own step."""
         with GradientTape() as tape:
             loss = self.loss(y, self(x, training=True))
-        variables = check_trainable(self, self.trainable_variables)
+        variables = trainings.check_trainable(self, self.trainable_variables)
         gradients = tape.gradient(loss, variables)
         self.optimizer.apply_gradients(zip(gradients, variables))
         return loss
 
     @short
-    def fit(
-        self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True
-    ):  # fmt: skip
+    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None,
+            *, shuffle=True):  # fmt: skip
         """Train on arrays or a Dataset of batches. Return a History."""
-        callbacks = check_callbacks(callbacks)
+        callbacks = trainings.check_callbacks(callbacks)
         data = batches_of(self, x, y, batch_size, shuffle)
-        epochs = check_int(0, "epochs", epochs)
         return run_training(self, data, epochs, callbacks, verbose)
 
     def evaluate(self, x, y=None, batch_size=1024):
@@ -125,7 +100,7 @@ class Model(Layer):
 
     def build(self, input_shape, dtype="float32"):
         """Make the variables by tracing a row of this shape, [rows, …]."""
-        trace(self, [PLACE.device.spec((1, *row_shape(input_shape)), dtype)])
+        trace(self, [PLACE.device.spec((1, *trainings.row_shape(input_shape)), dtype)])
 
 
 class Sequential(Model):
@@ -139,7 +114,7 @@ class Sequential(Model):
 
     def add(self, layer):
         """Append a layer. Raises TypeError if it does not work in this model."""
-        self.layers.append(check_layer(self, layer, Layer))
+        self.layers.append(trainings.check_layer(self, layer, Layer))
 
     def call(self, x):
         for layer in self.layers:

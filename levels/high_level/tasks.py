@@ -33,9 +33,10 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. For the shapes, see `Fit`."""
+    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. Shapes: see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])  # model
+    layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
+    model = Sequential(layers)
     model.compile(SGD(learning_rate), "binary_crossentropy")
 
     return _train(model, x, y, weights, batches)

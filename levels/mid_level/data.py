@@ -16,15 +16,13 @@ from .layers import RANDOM
 
 def _shuffled(make, seed):
     """Return a recipe for the rows of another one, in a new order in each pass."""
-    if seed is None:
-        seed = RANDOM.getrandbits(32)
+    seed = RANDOM.getrandbits(32) if seed is None else seed
     check_int(0, "shuffle: seed", seed)
     passes = itertools.count()
 
     def make_again():
-        rows = make()
         draw = np.random.RandomState(np.random.PCG64([seed, next(passes)]))
-        return rows[draw.permutation(len(rows))]
+        return draw.permutation(make())
 
     return make_again
 

@@ -2,7 +2,6 @@
 
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
-import functools
 import math
 import random
 
@@ -10,11 +9,12 @@ import numpy as np
 
 from levels.hardware import PLACE
 from levels.low_level import Module, Variable, as_tensor, nn
-from levels.support.checks import check_int, check_options, lookup
+from levels.support.checks import check_int, lookup
 from levels.support.fronts import Unset
-from levels.support.locks import MAKING
+from levels.support.locks import built_once
 from levels.support.names import guarded
-from levels.support.trainings import check_call, check_parts, no_call
+from levels.support.parts import Reconstructible
+from levels.support.trainings import check_call, check_heard, no_call
 
 
 def affine(x, kernel, bias):
@@ -35,43 +35,13 @@ INITIALIZERS = {"zeros": np.zeros, "glorot_uniform": glorot_uniform}
 ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 
-class Reconstructible:
-    """An object that keeps its arguments: `part.recreate()` makes another one."""
-
-    def __new__(cls, *args, **options):
-        check_options(cls, options)
-        part = super().__new__(cls)
-        part.recreate = functools.partial(cls, *args, **options)
-        return part
-
-    def __repr__(self):
-        given = [*map(repr, self.recreate.args)]
-        for name, value in self.recreate.keywords.items():
-            given.append(f"{name}={value!r}")
-        return f"{type(self).__name__}({', '.join(given)})"
-
-
-def _build_once(layer, shape, dtype):
-    """Call `build`, unless it was called. A layer without a dtype takes this one."""
-    with MAKING:
-        if not layer.built:
-            layer.dtype = layer.dtype or (dtype if dtype.kind == "f" else "float32")
-            layer.building = True
-            try:
-                layer.build(shape)
-            finally:
-                layer.building = False
-            layer.built = True
-
-
 class Layer(Reconstructible, Module):
     """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
 
     built = building = False  # whether `build_for` has run, or is running
-    trainable = True  # whether training changes them, and those of the layers inside
+    trainable = True  # if not, training changes none of its variables, nor those inside
     name = dtype = Unset()  # `__init__` sets them
     __setattr__ = guarded
-    build_for = _build_once
     call = no_call
 
     def __init__(self, name=None, dtype=None):
@@ -80,17 +50,18 @@ class Layer(Reconstructible, Module):
         check_call(self)
 
     def __call__(self, x, training=None):
-        """Return the result of `call`. Only layers of `levels_more` use `training`."""
-        return self.run(x, training)
-
-    def run(self, x, training=None):
         """Return the result of `call`, after a build on the first call."""
-        if training:
-            check_parts(self, self.named(Layer).values())
+        check_heard(self, training, Layer)
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)
         return self.call(x)
+
+    @built_once
+    def build_for(self, shape, dtype):
+        """Call `build`. A layer without a dtype takes this one, if it is of floats."""
+        self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
+        self.build(shape)
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
@@ -98,10 +69,9 @@ class Layer(Reconstructible, Module):
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """Make a variable of this shape, in the layer's dtype."""
         self.built = not self.building  # a layer that is built by hand is built once
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec
+        dtype = PLACE.device.alloc(shape, self.dtype or "float32").dtype
         numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
-        values = np.reshape(numbers, shape).astype(spec.dtype)
-        return Variable(values, trainable=trainable)
+        return Variable(np.reshape(numbers, shape).astype(dtype), trainable=trainable)
 
     @property
     def trainable_variables(self):
@@ -121,8 +91,7 @@ class Dense(Layer):
     def __init__(self, units, activation=None, *, name=None, dtype=None):
         super().__init__(name, dtype)
         self.units = check_int(1, "Dense: units", units)
-        if activation is None:
-            activation = "linear"
+        activation = "linear" if activation is None else activation
         self.activation = lookup("activation", ACTIVATIONS, activation)
 
     def build(self, shape):

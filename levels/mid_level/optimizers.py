@@ -10,9 +10,8 @@ from levels.low_level import Module, Variable, as_tensor, exp, sqrt
 from levels.support.checks import check_pairs, check_positive
 from levels.support.fronts import Unset
 from levels.support.locks import MAKING
+from levels.support.parts import Reconstructible
 from levels.support.trainings import check_rate, check_same_variables
-
-from .layers import Reconstructible
 
 
 def descend(rate, dw, w):
@@ -42,11 +41,10 @@ class Optimizer(Reconstructible, Module):
 
     @learning_rate.setter
     def learning_rate(self, value):
-        number = check_rate(self, value)
         if self.trained_variables is None:
-            self.rate = number
+            self.rate = check_rate(self, value)
         else:
-            self.rate.assign(number)
+            self.rate.assign(check_rate(self, value))
 
     def build(self, variables):
         """Make the slots for these variables, which are trained from now on."""
@@ -62,8 +60,7 @@ class Optimizer(Reconstructible, Module):
         with MAKING:
             if self.trained_variables is None:
                 self.build(variables)
-        check_same_variables(self, variables)
-        return gradients, variables
+        return gradients, check_same_variables(self, variables)
 
     def apply_gradients(self, grads_and_vars):
         """Take one step with pairs (gradient, variable)."""
@@ -99,11 +96,10 @@ class Adam(Optimizer):
         self.epsilon = check_positive("Adam: epsilon", epsilon)
 
     def update(self, rate, dw, w, m, v):
-        b1, b2, t = self.beta_1, self.beta_2, self.iterations
-        m = b1 * m + (1.0 - b1) * dw
-        v = b2 * v + (1.0 - b2) * (dw * dw)
-        m_hat = m / (1.0 - exp(t * math.log(b1)))
-        v_hat = v / (1.0 - exp(t * math.log(b2)))
+        m = self.beta_1 * m + (1.0 - self.beta_1) * dw
+        v = self.beta_2 * v + (1.0 - self.beta_2) * (dw * dw)
+        m_hat = m / (1.0 - exp(self.iterations * math.log(self.beta_1)))
+        v_hat = v / (1.0 - exp(self.iterations * math.log(self.beta_2)))
         return w - rate * m_hat / (sqrt(v_hat) + self.epsilon), m, v
 
 

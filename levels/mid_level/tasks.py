@@ -55,7 +55,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. For the shapes, see `Fit`."""
+    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. Shapes: see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()

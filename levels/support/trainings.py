@@ -28,8 +28,9 @@ def check_training(loss, x, y, labels, outputs):
         loss.check(labels, outputs)
 
 
-def check_pair(given):
-    """Return a pair (x, y) of arrays. Raises TypeError if there is only one of them."""
+def check_pair(x, y=None):
+    """Return a pair of arrays: (x, y), or x if that is one and y is None. Raises TypeError if there is only one array."""
+    given = x if isinstance(x, tuple) and y is None else (x, y)
     if not isinstance(given, tuple) or len(given) != 2 or any(part is None for part in given):
         first = given[0] if isinstance(given, tuple) and given else given
         raise TypeError(f"x is a {type(first).__name__}, y is missing: give x and y, or a Dataset of batches (x, y)")
@@ -56,6 +57,12 @@ def check_parts(model, layers):
     for layer in layers:
         if hasattr(layer, "check_model"):
             layer.check_model(model)
+
+
+def check_heard(layer, training, kind):
+    """Raise TypeError if a call is for training, and a layer inside, one of this class, does not work in this one."""
+    if training:
+        check_parts(layer, layer.named(kind).values())
 
 
 def check_call(layer):
@@ -113,6 +120,7 @@ def check_rate(optimizer, rate):
 
 
 def check_same_variables(optimizer, variables):
-    """Raise ValueError unless an optimizer was built for these variables, in this order."""
+    """Return these variables. Raises ValueError unless an optimizer was built for them, in this order."""
     if [*map(id, optimizer.trained_variables)] != [*map(id, variables)]:
         raise ValueError(f"{type(optimizer).__name__}: built for other variables, or another order; make a new one")
+    return variables

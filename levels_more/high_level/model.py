@@ -88,15 +88,15 @@ class Model(high_level.Model, Layer):
         return self.training.loss(self, y, predicted)
 
     @short
-    def run(self, x, training=None):
-        """As `run` of any layer, but columns with names (a dict, a DataFrame) become tensors first."""
+    def __call__(self, x, training=None):
+        """As the call of any layer, but columns with names (a dict, a DataFrame) become tensors first."""
         if training:
             check_parts(self, self.named(CoreLayer).values())
         if not isinstance(x, (Operators, np.ndarray)):
             x = self.ordered(x) if isinstance(x, dict) else x
             if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
                 x = column_tensors(self, x)
-        return super().run(x, training)
+        return super().__call__(x, training)
 
     def call(self, x):
         """The outputs of a graph for tensors x [batch, …]: its layers are called one after the other.

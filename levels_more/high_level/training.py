@@ -10,6 +10,7 @@ from levels import mid_level
 from levels.high_level import epoch_loss
 from levels.low_level import as_tensor
 from levels.support.checks import check_positive, lookup
+from levels.support.parts import Reconstructible
 from levels_more.checks import takes
 from levels_more.high_level.data_adapter import as_list, checked, pack, parts_of, y_as
 from levels_more.high_level.outputs import PASSES, Counted, give_back, names_of, states_of
@@ -85,7 +86,7 @@ def loss_of(loss, y, predicted, weight):
     return reduce_mean(each) if each.spec.shape else each
 
 
-class Training(mid_level.Reconstructible):
+class Training(Reconstructible):
     """Losses and metrics, for each output or for all. Each loss is multiplied by one of the `loss_weights`.
 
     In a list an output's loss may be None. Raises TypeError if the optimizer or the only loss is None, ValueError for

@@ -70,7 +70,10 @@ def mark(part, trainable):
 
 
 def freeze(layer, value):
-    """Set `trainable` of a layer and of all layers inside to True or False. Raises TypeError for other values."""
+    """Set `trainable` of a layer and of all layers inside to True or False. Raises TypeError for other values.
+
+    As in the core, what holds a layer decides: one that is trainable inside a frozen one is not trained.
+    """
     for part in layer.named(mid_level.Layer).values():
         mark(part, check_bool(f"{layer.name}: trainable", value))
 
@@ -90,7 +93,9 @@ class Layer(mid_level.Layer, Module):
     whole = False  # whether the inputs are integers, of any of NumPy's integer dtypes
     hears_training = True
     trainable_flag = True
-    trainable = property(lambda self: self.trainable_flag, freeze, doc="Whether training changes its variables.")
+    trainable = property(
+        lambda self: self.trainable_flag, freeze, doc="Whether training changes its variables; see `freeze`."
+    )
     penalties = ()  # functions without arguments, whose results are added to the loss
     input_specs, output_shape, input_names = Noted(), Noted(), Noted()  # of the latest call
 
@@ -105,7 +110,7 @@ class Layer(mid_level.Layer, Module):
         return super().add_weight(shape, lookup("initializer", INITIALIZERS, initializer), trainable)
 
     @short
-    def run(self, x, training=None):
+    def __call__(self, x, training=None):
         """Return what `call` gives for x. Raises TypeError if x is a dict of columns and `call` cannot read columns."""
         if isinstance(x, (Operators, np.ndarray)):
             narrow = self.whole and isinstance(x, np.ndarray) and x.dtype.kind in "iu"

@@ -8,8 +8,9 @@ import operator
 
 from levels import mid_level
 from levels.low_level import Operators, Variable, as_tensor, clip, constant, exp, reduce_sum, sqrt
-from levels.mid_level import Reconstructible, optimizers
+from levels.mid_level import optimizers
 from levels.support.checks import check_bool, check_pairs, check_positive
+from levels.support.parts import Reconstructible
 from levels.support.trainings import check_rate
 from levels_more.checks import number, several
 from levels_more.low_level.module import Module

@@ -10,7 +10,7 @@ Measured for the net 2-4-8-1, in µs: the update alone, and the next step's read
 from operator import is_
 
 from levels.low_level import Graph, Node, Replay, Tensor
-from levels.mid_level import Reconstructible
+from levels.support.parts import Reconstructible
 from levels.support.storage import LockAll
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION

@@ -195,84 +195,39 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 #
 # **A good place to stop.** A layer keeps its own weights, and they start at random.
 #
-# ## A layer that builds itself (17 min)
+# ## A layer that builds itself (11 min)
 #
-# A part of a model should say how it was made, so that another one can be made like it. `Reconstructible` remembers the arguments
-# of its constructor, and `recreate()` calls it again with these. (`check_options` from `levels/support` refuses an argument that
-# only the parts of `levels_more` have.)
+# The second version of a layer sets its dtype, and calls its `build`, once: in `build_for`. Each kind of layer writes its own
+# `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer does what a call of `FirstLayer` did.
+# If `trainable` is False, training does not change the variables of the layer. What holds a part decides: a part inside a layer
+# that is not trained is not trained, whatever the part itself says.
+#
+# The helpers come from `levels/support`. `Reconstructible` remembers the arguments of a part: `part.recreate()` makes another one
+# like it. With `built_once`, other threads wait while one builds the layer. `Unset` and `no_call` raise errors, until `__init__`
+# sets the attribute, and a class defines its `call`. `guarded` refuses an attribute whose name `Layer` uses. `check_call` and
+# `check_heard` refuse what only the layers of `levels_more` can do.
 
 # %%
 #| export layers
-import functools
-
 from levels.hardware import PLACE
 from levels.low_level import Module
-from levels.support.checks import (
-    check_int,
-    check_options,
-    check_pairs,
-    check_positive,
-    lookup,
-)
+from levels.support.checks import check_int, check_pairs, check_positive, lookup
 from levels.support.fronts import Unset
-from levels.support.locks import MAKING
+from levels.support.locks import MAKING, built_once
 from levels.support.names import guarded
-from levels.support.trainings import check_call, check_parts, no_call
-
-
-class Reconstructible:
-    """An object that keeps its arguments: `part.recreate()` makes another one."""
-
-    def __new__(cls, *args, **options):
-        check_options(cls, options)
-        part = super().__new__(cls)
-        part.recreate = functools.partial(cls, *args, **options)
-        return part
-
-    def __repr__(self):
-        given = [*map(repr, self.recreate.args)]
-        for name, value in self.recreate.keywords.items():
-            given.append(f"{name}={value!r}")
-        return f"{type(self).__name__}({', '.join(given)})"
-
-
-# %% [markdown]
-# The second version of a layer sets its dtype, and calls its `build`, once. If two threads call a new layer at the same time, one
-# builds it while the other waits for the lock `MAKING`:
+from levels.support.parts import Reconstructible
+from levels.support.trainings import check_call, check_heard, no_call
 
 
 # %%
-#| export layers
-def _build_once(layer, shape, dtype):
-    """Call `build`, unless it was called. A layer without a dtype takes this one."""
-    with MAKING:
-        if not layer.built:
-            layer.dtype = layer.dtype or (dtype if dtype.kind == "f" else "float32")
-            layer.building = True
-            try:
-                layer.build(shape)
-            finally:
-                layer.building = False
-            layer.built = True
-
-
-# %% [markdown]
-# Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer goes to
-# `run`, which does what the `if not self.built` of `FirstLayer` did. If `trainable` is False, training does not change the variables
-# of the layer or those of the layers inside it. (`guarded` from `levels/support` refuses an attribute whose name `Layer` itself
-# uses, and `no_call` is an error, until a class defines its `call`.)
-
-
-# %%
-#| export layers most Layer.run
+#| export layers most Layer.__call__
 class Layer(Reconstructible, Module):
     """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
 
     built = building = False  # whether `build_for` has run, or is running
-    trainable = True  # whether training changes them, and those of the layers inside
+    trainable = True  # if not, training changes none of its variables, nor those inside
     name = dtype = Unset()  # `__init__` sets them
     __setattr__ = guarded
-    build_for = _build_once
     call = no_call
 
     def __init__(self, name=None, dtype=None):
@@ -281,17 +236,18 @@ class Layer(Reconstructible, Module):
         check_call(self)
 
     def __call__(self, x, training=None):
-        """Return the result of `call`. Only layers of `levels_more` use `training`."""
-        return self.run(x, training)
-
-    def run(self, x, training=None):
         """Return the result of `call`, after a build on the first call."""
-        if training:
-            check_parts(self, self.named(Layer).values())
+        check_heard(self, training, Layer)
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)
         return self.call(x)
+
+    @built_once
+    def build_for(self, shape, dtype):
+        """Call `build`. A layer without a dtype takes this one, if it is of floats."""
+        self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
+        self.build(shape)
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
@@ -299,10 +255,9 @@ class Layer(Reconstructible, Module):
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """Make a variable of this shape, in the layer's dtype."""
         self.built = not self.building  # a layer that is built by hand is built once
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec
+        dtype = PLACE.device.alloc(shape, self.dtype or "float32").dtype
         numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
-        values = np.reshape(numbers, shape).astype(spec.dtype)
-        return Variable(values, trainable=trainable)
+        return Variable(np.reshape(numbers, shape).astype(dtype), trainable=trainable)
 
     @property
     def trainable_variables(self):
@@ -330,8 +285,7 @@ class Dense(Layer):
     def __init__(self, units, activation=None, *, name=None, dtype=None):
         super().__init__(name, dtype)
         self.units = check_int(1, "Dense: units", units)
-        if activation is None:
-            activation = "linear"
+        activation = "linear" if activation is None else activation
         self.activation = lookup("activation", ACTIVATIONS, activation)
 
     def build(self, shape):
@@ -350,15 +304,8 @@ print(after_two_steps(Dense(2), Dense(1)))
 
 # %% [markdown]
 # The call built the layer. After the same two steps as before, the two units differ. From now on `dense` takes rows of four. For
-# other rows the matrix product of level 2 raises an error:
-
-# %%
-try:
-    dense(np.ones((3, 5), "f4"))
-except ValueError as error:
-    print(error)
-
-# %% [markdown]
+# other rows the matrix product of level 2 raises an error.
+#
 # **A good place to stop.** A layer makes its own weights, and its units start different.
 #
 # ## A layer of layers (2 min, optional)
@@ -386,7 +333,7 @@ twice
 # Each name is the path to a variable: `hidden.kernel` is the kernel of the layer in the attribute `hidden`. You did not have to
 # list the variables.
 #
-# ## What is wrong: losses (20 min)
+# ## What is wrong: losses (17 min)
 #
 # A **loss** is one number that says how wrong the predictions are. You write the squared error: for each prediction, take its
 # difference from the true value and multiply that by itself. The mean comes later.
@@ -395,7 +342,7 @@ twice
 #| export losses
 """Losses: one number that says how wrong a prediction is."""
 
-from levels.low_level import Tensor, log, reduce_mean  # noqa: F401 (log is for the blank below)
+from levels.low_level import log, reduce_mean  # noqa: F401 (log is for the blank below)
 
 
 # %%
@@ -431,58 +378,40 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
 # NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. Training would run without an error,
-# but the model would learn only the mean of all labels. So every loss first checks that labels and predictions have the same
-# shape. For probabilities it also checks that they lie between 0 and 1. The method `checked` does that. After the check a loss
-# calls its own `call`, and then it takes the mean.
-
+# but the model would learn only the mean of all labels. So every loss first makes tensors of both, and checks that they have the
+# same shape: in its method `checked`. Then it calls its own `call`, and takes the mean.
+#
+# The checks come from `levels/support`. `check_labels` compares the shapes, and if `probabilities` is True it refuses numbers beyond
+# 0 and 1. `check_floats` refuses whole numbers, unless they are `classes`. `check_unweighted` refuses weights of samples, which
+# only the losses of `levels_more` take.
 
 # %%
 #| export losses most Loss.__call__
+from levels.support.labels import check_floats, check_labels, check_unweighted
+
+
 class Loss(Reconstructible):
     """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
 
     probabilities = False  # whether both must be
     classes = False  # whether y_true holds class numbers
 
-    def __init__(self):
-        """Take no arguments. (`Reconstructible` alone would accept any.)"""
-
     def __call__(self, y_true, y_pred, sample_weight=None):
         """Return the loss, one number. The core's losses refuse weights of samples."""
-        if sample_weight is not None:
-            told = "weights of samples are for the losses of levels_more.mid_level"
-            raise NotImplementedError(f"{self}: {told}")
+        check_unweighted(self, sample_weight)
         return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
     def checked(self, y_true, y_pred):
-        """Return both as tensors. Raises as `check`, and TypeError for other labels."""
+        """Return both as tensors. Raises ValueError, TypeError if they do not fit."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
-        if y_true.dtype.kind != "f" and not self.classes:
-            cure = f"{y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it"
-            raise TypeError(f"{self}: y_true is {y_true.spec}; expected {cure}")
+        check_floats(self, y_true, y_pred)
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
         """Raise ValueError for unequal shapes, and for no probabilities."""
-        if y_true.spec.shape != y_pred.spec.shape:
-            flat = (*y_true.spec.shape, 1) == y_pred.spec.shape
-            cure = "equal shapes; write y[:, None]" if flat else "equal shapes"
-            given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
-            raise ValueError(f"{self}: {given}; expected {cure}")
-        if self.probabilities:
-            self.check_probabilities("y_true", y_true)
-            self.check_probabilities("y_pred", y_pred)
-
-    def check_probabilities(self, name, x):
-        """Raise ValueError for numbers outside [0, 1]. A trace has no numbers."""
-        p = x.numpy() if type(x) is Tensor else np.empty(0)
-        beyond = p[(p < 0.0) | (p > 1.0)]
-        if beyond.size:
-            wrong = float(max(beyond, key=lambda p: abs(p - 0.5)))
-            told = f"{name} holds {wrong:.6g}; expected probabilities, from 0 to 1"
-            raise ValueError(f"{self}: {told}")
+        check_labels(self, y_true, y_pred)
 
     def __repr__(self):
         return type(self).__name__
@@ -623,14 +552,10 @@ def descend(rate, dw, w):
 # </details>
 
 # %%
-w = 1.0
-for _ in range(3):
-    w = descend(0.1, 2 * w, w)  # the gradient of w²
-    print(f"{w:.4f}")
+print(descend(0.1, 2.0, 1.0))
 
 # %% [markdown]
-# Each step takes a fifth of w away, and w² falls. Now we change all variables of a model at once. The model is the line of
-# notebooks 1 to 3, and each step takes ten of its 400 points. `line.batches` holds the **row numbers** of these points for 8,000
+# Now we change all variables of a model at once. The model is the line of notebooks 1 to 3, and each step takes ten of its 400 points. `line.batches` holds the **row numbers** of these points for 8,000
 # steps.
 
 # %%
@@ -698,11 +623,10 @@ class Optimizer(Reconstructible, Module):
 
     @learning_rate.setter
     def learning_rate(self, value):
-        number = check_rate(self, value)
         if self.trained_variables is None:
-            self.rate = number
+            self.rate = check_rate(self, value)
         else:
-            self.rate.assign(number)
+            self.rate.assign(check_rate(self, value))
 
     def build(self, variables):
         """Make the slots for these variables, which are trained from now on."""
@@ -718,8 +642,7 @@ class Optimizer(Reconstructible, Module):
         with MAKING:
             if self.trained_variables is None:
                 self.build(variables)
-        check_same_variables(self, variables)
-        return gradients, variables
+        return gradients, check_same_variables(self, variables)
 
     def apply_gradients(self, grads_and_vars):
         """Take one step with pairs (gradient, variable)."""
@@ -774,7 +697,7 @@ for t in (1, 2, 3):
 # %% [markdown]
 # After t steps m is too small by the factor 1 - βᵗ, so Adam divides by that factor. Then it divides the mean of the gradient by
 # the root of the mean square. So each gradient is measured against its own usual size. (The code computes βᵗ as exp(t·log β),
-# because t is a variable and `exp` is one of our ops.)
+# because t, the number of steps, is the variable `iterations`, and `exp` is one of our ops.)
 
 
 # %%
@@ -795,11 +718,10 @@ class Adam(Optimizer):
         self.epsilon = check_positive("Adam: epsilon", epsilon)
 
     def update(self, rate, dw, w, m, v):
-        b1, b2, t = self.beta_1, self.beta_2, self.iterations
-        m = b1 * m + (1.0 - b1) * dw
-        v = b2 * v + (1.0 - b2) * (dw * dw)
-        m_hat = m / (1.0 - exp(t * math.log(b1)))
-        v_hat = v / (1.0 - exp(t * math.log(b2)))
+        m = self.beta_1 * m + (1.0 - self.beta_1) * dw
+        v = self.beta_2 * v + (1.0 - self.beta_2) * (dw * dw)
+        m_hat = m / (1.0 - exp(self.iterations * math.log(self.beta_1)))
+        v_hat = v / (1.0 - exp(self.iterations * math.log(self.beta_2)))
         return w - rate * m_hat / (sqrt(v_hat) + self.epsilon), m, v
 
 
@@ -900,9 +822,8 @@ print(f"curvature {curvature:.0f}: a step goes {0.01 * curvature:.2f}·d")
 
 # %%
 inputs = {"raw": millimetres, "standardised": tasks.standardise(millimetres, millimetres)[0]}
-for name, racer in {"SGD(0.5)": SGD(0.5), "Adam(0.5)": Adam(0.5)}.items():
-    losses, *_ = run(racer, inputs["standardised"], kilograms)
-    print(f"{name:10} {losses[0]:.4f} {losses[1]:.4f} {losses[2]:.4f} … {losses[-1]:.4f}")
+losses, *_ = run(SGD(0.5), inputs["standardised"], kilograms)
+print(f"{losses[0]:.4f} {losses[1]:.4f} {losses[2]:.4f} … {losses[-1]:.4f}")
 
 # %% [markdown]
 # At rate 0.5 a step goes exactly the distance d, so SGD reaches the lowest point after one update. No optimizer is faster.
@@ -1000,15 +921,13 @@ from levels.support.inputs import check_arrays, check_batches, row_numbers
 
 def _shuffled(make, seed):
     """Return a recipe for the rows of another one, in a new order in each pass."""
-    if seed is None:
-        seed = RANDOM.getrandbits(32)
+    seed = RANDOM.getrandbits(32) if seed is None else seed
     check_int(0, "shuffle: seed", seed)
     passes = itertools.count()
 
     def make_again():
-        rows = make()
         draw = np.random.RandomState(np.random.PCG64([seed, next(passes)]))
-        return rows[draw.permutation(len(rows))]
+        return draw.permutation(make())
 
     return make_again
 
@@ -1072,11 +991,10 @@ class Dataset:
 
 
 # %% [markdown]
-# ## Two rings in batches (3 min)
+# ## Two rings in batches (2 min)
 #
 # The first cell puts seven rows into batches of three. The second takes the 4,000 points of the two rings, shuffles all of them
-# and makes batches of 100. Its figure shows what each stage holds. (The `Dataset` of `levels_more` keeps its stages, so the figure
-# is made from one of these.)
+# and makes batches of 100. (A figure of the stages is in `more/04_pipeline`.)
 
 # %%
 print(*(x.numpy() for (x,) in Dataset.from_tensor_slices((np.arange(7.0),)).batch(3)))
@@ -1088,17 +1006,6 @@ rings = tasks.rings()
 def in_batches():
     return Dataset.from_tensor_slices((rings.x, rings.y)).shuffle(4000, seed=1).batch(100)
 
-
-from levels_more.mid_level import Dataset as DatasetWithStages
-
-staged = DatasetWithStages.from_tensor_slices((rings.x, rings.y)).shuffle(4000, seed=1).batch(100)
-figures.pipeline(staged, next(iter(staged)))
-
-# %%
-data = in_batches()
-for _ in range(2):
-    x, y = next(iter(data))
-    print(x.shape, y.shape, "the first y:", *y.numpy()[:12, 0].astype(int))
 
 # %% [markdown]
 # Each pass has a new order, and the same seed gives the same orders again.
@@ -1147,7 +1054,7 @@ penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 # because the model has only one slope for all species. (The lines of Adelies and Chinstraps nearly coincide.) An effect without a
 # column of its own goes into the weights of the columns that vary with it.
 #
-# ## The two tasks on this level (11 min)
+# ## The two tasks on this level (10 min)
 #
 # ### Data
 
@@ -1241,12 +1148,8 @@ print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 # %%
 figures.regression(task, fit)
 
-# %%
-penguins = tasks.penguins_mass()
-figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
-
 # %% [markdown]
-# On penguins that it has not seen, the model explains 0.798 of the variance of the masses. That share is called R².
+# On points that it has not seen, the model explains nearly all of the variance of y. That share is called R².
 #
 # ### The second task: a net
 #
@@ -1256,7 +1159,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. For the shapes, see `Fit`."""
+    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. Shapes: see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()
@@ -1274,15 +1177,8 @@ print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, bel
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# All 24,000 losses equal those of level 1, where the net was a program of machine instructions. Can the same net tell the sex of
-# a penguin from its measurements?
-
-# %%
-sex = tasks.penguins_sex()
-figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
-
-# %% [markdown]
-# It is right for nine in ten. Always giving the more common answer would be right for about half.
+# All 24,000 losses equal those of level 1, where the net was a program of machine instructions.
+# (Notebook 5 trains both models on penguins, too.)
 #
 # ## What this level cost (9 min)
 #

@@ -200,8 +200,7 @@ class History:
     @property
     def last(self):
         """The last number of each name as text: "loss 7.62, …"."""
-        found = self.history.items()
-        return ", ".join(f"{name} {numbers[-1]:.4g}" for name, numbers in found)
+        return ", ".join(f"{name} {x[-1]:.4g}" for name, x in self.history.items())
 
     def __repr__(self):
         return f"History of {len(self.losses):,} steps: {self.last}"
@@ -396,14 +395,13 @@ print(f"loss {one_pass(function(step), forty)['loss']:.6g}")
 
 # %%
 #| export loops most run_training
+from levels.support.checks import check_int
 from levels.support.trainings import check_last_loss
 
 
 def run_training(model, data, epochs, callbacks=(), verbose=0, one_pass=one_pass):
-    """Train on a Dataset of batches. Return a History (`model.history` after errors).
-
-    verbose=1 prints a line for each epoch; one_pass: how to go through the data once.
-    """
+    """Train on a Dataset of batches. Return a History, `model.history` after errors."""
+    epochs = check_int(0, "epochs", epochs)
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)
@@ -462,7 +460,8 @@ print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losse
 #
 # The loop needs a Dataset of batches, but Keras also takes arrays, lists and whole numbers. `prepared` makes tensors of them, in
 # the model's dtype, which `dtype_for` finds. If the targets are a list of numbers, and the model gives a column, `prepared` makes a
-# column of the targets, as Keras does. `check_training` from `levels/support` refuses a NaN, and targets that do not fit the loss.
+# column of the targets, as Keras does. The checks are in `levels/support`, most of them in its file `trainings`: `check_arrays`
+# refuses arrays of different lengths, and `check_training` refuses a NaN, and targets that do not fit the loss.
 
 # %%
 #| export models
@@ -473,8 +472,9 @@ import copy
 from levels.hardware import PLACE
 from levels.low_level import Variable, constant, trace
 from levels.mid_level import Layer
+from levels.support import trainings
 from levels.support.checks import check_bool
-from levels.support.trainings import check_pair, check_parts, check_training
+from levels.support.inputs import check_arrays
 
 
 def dtype_for(model, x):
@@ -487,17 +487,15 @@ def dtype_for(model, x):
 
 
 def prepared(model, x, y):
-    """Convert x, y to tensors of the model's dtype. Raises ValueError.
-
-    y[rows] becomes [rows, 1] if the model gives that.
-    """
+    """Return x, y as tensors of the model's dtype, y[rows] as [rows, 1] if need be."""
     dtype = dtype_for(model, x)
-    arrays = constant(x, dtype), constant(y, dtype)
-    x, y = Dataset.from_tensor_slices(arrays).arrays
+    x = constant(x, dtype)
+    y = constant(y, dtype)
+    check_arrays((x, y))
     first = constant(model.predict(x.numpy()[:32]))
     if (*y.shape[1:], 1) == first.shape[1:]:
         y = constant(y.numpy()[:, None])
-    check_training(model.loss, x, y, constant(y.numpy()[:32]), first)
+    trainings.check_training(model.loss, x, y, constant(y.numpy()[:32]), first)
     return x, y
 
 
@@ -508,17 +506,13 @@ def prepared(model, x, y):
 # %%
 #| export models
 def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
-    """Make a Dataset of batches from arrays x, y, from (x, y), or from a Dataset.
-
-    Raises TypeError, ValueError for data that does not fit the model.
-    """
-    check_parts(model, model.named(Layer).values())
+    """Make a Dataset of batches from arrays x, y, from (x, y), or from a Dataset."""
+    trainings.check_parts(model, model.named(Layer).values())
     if isinstance(x, Dataset):
         data = copy.copy(x)
-        data.arrays = prepared(model, *check_pair(x.arrays))
+        data.arrays = prepared(model, *trainings.check_pair(x.arrays))
         return data
-    given = x if isinstance(x, tuple) and y is None else (x, y)
-    rows = Dataset.from_tensor_slices(prepared(model, *check_pair(given)))
+    rows = Dataset.from_tensor_slices(prepared(model, *trainings.check_pair(x, y)))
     if check_bool("fit: shuffle", shuffle):
         rows = rows.shuffle(len(rows))
     return rows.batch(batch_size)
@@ -527,28 +521,6 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
 # %% [markdown]
 # ### A layer that trains itself
 #
-# In Keras an optimizer and a loss may be chosen by their names. `_chosen` looks up a name such as "mse" in a table of level 4, with
-# `lookup` from `levels/support`:
-
-
-# %%
-#| export models
-from levels.mid_level import LOSSES, OPTIMIZERS
-from levels.support.checks import check_int, lookup
-from levels.support.tracebacks import short
-from levels.support.trainings import check_callbacks, check_metrics, check_trainable, row_shape, uncompiled
-
-
-def _chosen(what, table, name):
-    """Return a new object of the class that a table has under this name.
-
-    Any other object is returned as it is. Raises ValueError, TypeError.
-    """
-    found = lookup(what, table, name)
-    return found() if isinstance(found, type) else found
-
-
-# %% [markdown]
 # A `Model` has six methods:
 #
 # - `compile` chooses an optimizer and a loss, each by its name or as an object.
@@ -562,15 +534,20 @@ def _chosen(what, table, name):
 # `verbose` (0 or 1), `callbacks` and `shuffle`. The course's second package, `levels_more`, takes the others too, such
 # as `validation_data` and weights for rows. It also has metrics, and callbacks for each batch. When one of your layers fails,
 # `@short` leaves our own functions out of the error message. The checks are functions of `levels/support`: each returns, or
-# raises an error in one sentence.
-
+# raises an error in one sentence. As in Keras, an optimizer and a loss may be chosen by their names: `chosen` from `levels/support`
+# looks up a name such as "mse" in a table of level 4. Before `compile` the loss is `uncompiled`, an error that says what to do.
 
 # %%
 #| export models most Model.train_step
+from levels.mid_level import LOSSES, OPTIMIZERS
+from levels.support.parts import chosen
+from levels.support.tracebacks import short
+
+
 class Model(Layer):
     """A layer with its own training loop. Subclasses define `call(x)`."""
 
-    loss = uncompiled  # raises an error; `compile` sets another one
+    loss = trainings.uncompiled  # raises an error; `compile` sets another one
     optimizer = history = None  # what `compile` chose; the record of a training
     stop_training = False
 
@@ -580,27 +557,25 @@ class Model(Layer):
 
     def compile(self, optimizer="sgd", loss="mse", metrics=()):
         """Choose an optimizer and a loss, each a name or an object."""
-        check_metrics(metrics)
-        self.optimizer = _chosen("optimizer", OPTIMIZERS, optimizer)
-        self.loss = _chosen("loss", LOSSES, loss)
+        trainings.check_metrics(metrics)
+        self.optimizer = chosen("optimizer", OPTIMIZERS, optimizer)
+        self.loss = chosen("loss", LOSSES, loss)
 
     def train_step(self, x, y):
         """Train on a batch, and return the loss. Override it for your own step."""
         with GradientTape() as tape:
             loss = self.loss(y, self(x, training=True))
-        variables = check_trainable(self, self.trainable_variables)
+        variables = trainings.check_trainable(self, self.trainable_variables)
         gradients = tape.gradient(loss, variables)
         self.optimizer.apply_gradients(zip(gradients, variables))
         return loss
 
     @short
-    def fit(
-        self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True
-    ):  # fmt: skip
+    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None,
+            *, shuffle=True):  # fmt: skip
         """Train on arrays or a Dataset of batches. Return a History."""
-        callbacks = check_callbacks(callbacks)
+        callbacks = trainings.check_callbacks(callbacks)
         data = batches_of(self, x, y, batch_size, shuffle)
-        epochs = check_int(0, "epochs", epochs)
         return run_training(self, data, epochs, callbacks, verbose)
 
     def evaluate(self, x, y=None, batch_size=1024):
@@ -616,7 +591,7 @@ class Model(Layer):
 
     def build(self, input_shape, dtype="float32"):
         """Make the variables by tracing a row of this shape, [rows, …]."""
-        trace(self, [PLACE.device.spec((1, *row_shape(input_shape)), dtype)])
+        trace(self, [PLACE.device.spec((1, *trainings.row_shape(input_shape)), dtype)])
 
 
 # %% [markdown]
@@ -658,9 +633,6 @@ for wrong in (lambda: line.compile("adm", "mse"), lambda: line.fit(task.x, task.
 
 # %%
 #| export models most Sequential.call
-from levels.support.trainings import check_layer
-
-
 class Sequential(Model):
     """Layers in a row, each called on the output of the one before."""
 
@@ -672,7 +644,7 @@ class Sequential(Model):
 
     def add(self, layer):
         """Append a layer. Raises TypeError if it does not work in this model."""
-        self.layers.append(check_layer(self, layer, Layer))
+        self.layers.append(trainings.check_layer(self, layer, Layer))
 
     def call(self, x):
         for layer in self.layers:
@@ -906,9 +878,10 @@ figures.regression(task, fit)
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. For the shapes, see `Fit`."""
+    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. Shapes: see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])  # model
+    layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
+    model = Sequential(layers)
     model.compile(SGD(learning_rate), "binary_crossentropy")
 
     return _train(model, x, y, weights, batches)

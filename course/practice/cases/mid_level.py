@@ -1,9 +1,24 @@
 """The questions of the checks of notebook 04, and the cases of its blanks."""
 
+import functools
+
 import numpy as np
 
 from course.practice.cases import Wrong, cases, question
-from course.practice.cases.interpreting import all_interpreted
+from course.practice.cases.interpreting import interpreted
+
+
+def all_interpreted(cases_of):
+    """Decorate the cases of a blank: kernels run as Python in all of them, also those of `levels_more`, for its tape."""
+
+    @functools.wraps(cases_of)
+    def cases_in_python(mine, draw):
+        import levels_more.low_level  # noqa: F401 (if it is imported later, its kernels are compiled)
+
+        with interpreted():
+            yield from cases_of(mine, draw)
+
+    return cases_in_python
 
 
 def numbers(result):

@@ -25,10 +25,10 @@ def raised(mine, said, error, function, *arguments):
     return mine.call(said, tried)
 
 
-@cases("04-Layer.run")
+@cases("04-Layer.__call__")
 def layer_run(mine, draw):
     """Which methods run in a call of a layer, and what it returns; then both tasks."""
-    with interpreted(), mine.placed("Layer.run", "mid_level"):
+    with interpreted(), mine.placed("Layer.__call__", "mid_level"):
         from levels.low_level import Variable, function
         from levels.mid_level import Layer
 
@@ -73,7 +73,7 @@ def layer_run(mine, draw):
         told.clear()
         value = mine.call(said, function(lambda x: layer(x)), constant(x))
         yield said, {"what runs": ", ".join(told), "": value}
-    yield "20 steps of both tasks", mine.losses("Layer.run", "mid_level")
+    yield "20 steps of both tasks", mine.losses("Layer.__call__", "mid_level")
 
 
 @cases("04-Loss.__call__")
