@@ -4,7 +4,7 @@
 
 from levels.kernels import PLANNERS, Plan, element_loop, lowered, reduced, scalar
 from levels.support.shapes import check_reshape, same_dtype
-from levels.support.tapes import check_reached, check_taped
+from levels.support.tapes import check_reached, check_rules, check_taped
 
 from .ops import reduce_sum
 from .tensors import Operators, Watcher, _as_tensors, apply, as_tensor
@@ -55,16 +55,12 @@ def _sum_back(dy, y, x, axis=None, keepdims=False):
     return apply("spread", dy, x) if axis is None else apply("spread", dy, x, axis=axis)
 
 
-def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_x:
-        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
-    return apply("matmul", dy, w, transpose_w=not transpose_w)
+def _matmul_back_x(dy, y, x, w):
+    return apply("matmul", dy, w, transpose_w=True)
 
 
-def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_w:
-        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
-    return apply("matmul", x, dy, transpose_x=not transpose_x)
+def _matmul_back_w(dy, y, x, w):
+    return apply("matmul", x, dy, transpose_x=True)
 
 
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
@@ -94,9 +90,9 @@ def backward_pass(records, target, sources):
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
-        if op not in VJPS:
-            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS (levels_more.low_level has more)")
-        for x, vjp in zip(inputs, VJPS[op]):
+        rules = VJPS.get((op, *attrs)) or VJPS.get(op)
+        check_rules(op, attrs, rules)
+        for x, vjp in zip(inputs, rules):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
             if dx is not None:
                 hand_on(gradients, x, unbroadcast(dx, x.spec.shape))

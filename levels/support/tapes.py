@@ -1,5 +1,8 @@
 """Checks of a tape, and its place in the stack of tapes. Notebook 03 uses them."""
 
+import functools
+import inspect
+
 from .operators import check_recorded
 
 
@@ -31,6 +34,25 @@ def check_taped(tape, given, tensors, kind):
             raise TypeError(f"gradient: {name} is {now.dtype}; only floats have a gradient")
         if tape.variables.get(x, now) is not now:
             raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
+
+
+@functools.lru_cache(maxsize=1024)  # to ask for a signature takes longer than an op
+def _takes(rule, *names):
+    """Return whether a rule takes attributes of these names."""
+    try:
+        inspect.signature(rule).bind_partial(**dict.fromkeys(names))
+    except TypeError:
+        return False
+    return True
+
+
+def check_rules(op, attrs, rules):
+    """Raise LookupError unless an op has rules, one for each input or None, that take its attributes."""
+    if rules is None:
+        raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS (levels_more.low_level has more)")
+    if attrs and isinstance(rules, (tuple, list)) and not all(_takes(rule, *attrs) for rule in rules if rule):
+        told = f"gradient: {op} with {' and '.join(attrs)} has no rule here"
+        raise LookupError(f"{told}; levels_more.low_level has second derivatives")
 
 
 def check_reached(sources, gradients):

@@ -124,7 +124,7 @@ from levels.support.checks import cache_key, check_bool, numeric_array
 from levels.support.inputs import batches_of_rows
 from levels.support.operators import SeveralOps, array_function
 from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, makes_variables, pinned_address
-from levels.support.tapes import check_reached, check_taped, leave
+from levels.support.tapes import check_reached, check_rules, check_taped, leave
 
 # %% [markdown]
 # The first interpreter runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model
@@ -762,21 +762,17 @@ print(apply("spread", constant([[1.0], [2.0]], "f8"), table, axis=1).numpy().tol
 print(apply("spread", constant([1.0, 2.0, 3.0], "f8"), table, axis=0).numpy().tolist())
 
 # %% [markdown]
-# A product can read each matrix as it is or transposed. So each of its two rules has two cases.
+# The rules of a product are products too. Each reads one of its matrices transposed, as an attribute says.
 
 
 # %%
 #| export autodiff most _matmul_back_w
-def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_x:
-        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
-    return apply("matmul", dy, w, transpose_w=not transpose_w)
+def _matmul_back_x(dy, y, x, w):
+    return apply("matmul", dy, w, transpose_w=True)
 
 
-def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_w:
-        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
-    return apply("matmul", x, dy, transpose_x=not transpose_x)
+def _matmul_back_w(dy, y, x, w):
+    return apply("matmul", x, dy, transpose_x=True)
 
 
 # %% [markdown]
@@ -811,7 +807,9 @@ def reachable(sources, records):
 # %% [markdown]
 # `backward_pass` is the loop from above with three additions. It skips records that the target does not depend on. It
 # sums a gradient down to the shape of its input, with your `unbroadcast`. And it raises a readable error where a rule
-# or a source is missing. (`check_reached`, from `levels/support`, gives the gradients of the sources, or raises.)
+# or a source is missing: `check_rules` and `check_reached`, from `levels/support`, do that. (An op with attributes may
+# have a row of its own, such as that of `("matmul", "transpose_x")`. You would need it for the gradient of a gradient,
+# and [second derivatives](more/03_second_derivatives.ipynb) brings it.)
 
 
 # %%
@@ -827,9 +825,9 @@ def backward_pass(records, target, sources):
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
-        if op not in VJPS:
-            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS (levels_more.low_level has more)")
-        for x, vjp in zip(inputs, VJPS[op]):
+        rules = VJPS.get((op, *attrs)) or VJPS.get(op)
+        check_rules(op, attrs, rules)
+        for x, vjp in zip(inputs, rules):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
             if dx is not None:
                 hand_on(gradients, x, unbroadcast(dx, x.spec.shape))
