@@ -7,6 +7,7 @@ import reprlib
 import numpy as np
 
 from .checks import check_bool
+from .operators import SeveralOps
 
 
 def same_dtype(op, *inputs, kinds="f"):
@@ -43,6 +44,15 @@ def broadcast(op, inputs, shape, updates=False):
     if wanted is not None and common != wanted:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {wanted}")
     return common
+
+
+def as_axis(axis):
+    """Return an axis, or a tuple of axes, as Python's int; or None, for all. Raises TypeError for anything else."""
+    if axis is None or type(axis) is int:
+        return axis
+    if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer, SeveralOps)):
+        raise TypeError(f"axis {axis!r:.60}: expected a whole number")
+    return tuple(map(as_axis, axis)) if isinstance(axis, tuple) else axis.__index__()
 
 
 def check_axes(op, shape, axis):

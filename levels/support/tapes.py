@@ -1,4 +1,4 @@
-"""Checks of a tape, and its place in the stack of tapes. Notebook 03 uses them."""
+"""Checks of a tape and of its rules, and its place in the stack of tapes. Notebook 03 uses them."""
 
 import functools
 import inspect
@@ -17,6 +17,11 @@ def leave(door, tape):
     if not hasattr(later, "below"):
         raise RuntimeError("this tape was opened in another thread, or outside of a traced function; close it there")
     later.below = tape.below
+
+
+def not_copied(tape):
+    """Raise TypeError: a copy of a tape would hold other tensors."""
+    raise TypeError("a tape cannot be copied: it belongs to the tensors that it recorded")
 
 
 def check_taped(tape, given, tensors, kind):
@@ -39,11 +44,8 @@ def check_taped(tape, given, tensors, kind):
 @functools.lru_cache(maxsize=1024)  # to ask for a signature takes longer than an op
 def _takes(rule, *names):
     """Return whether a rule takes attributes of these names."""
-    try:
-        inspect.signature(rule).bind_partial(**dict.fromkeys(names))
-    except TypeError:
-        return False
-    return True
+    taken = inspect.signature(rule).parameters
+    return {*names} <= {*taken} or any(each.kind is each.VAR_KEYWORD for each in taken.values())
 
 
 def check_rules(op, attrs, rules):
