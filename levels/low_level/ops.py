@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from levels.support.checks import check_limits, row_numbers
-from levels.support.shapes import as_axis
+from levels.support.shapes import as_axis, check_limits, row_numbers
 
 from .tensors import Operators, Tensor, apply, as_tensor
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from levels.hardware import PLACE, Buffer
 from levels.kernels import planned
-from levels.support.checks import cast, check_bool, numeric_array
+from levels.support.checks import check_bool, numeric_array
 from levels.support.operators import SeveralOps
+from levels.support.shapes import cast
 from levels.support.storage import Storage
 from levels.support.tapes import leave
 

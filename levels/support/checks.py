@@ -26,25 +26,6 @@ def numeric_array(values):
     return array
 
 
-def cast(array, dtype):
-    """Return an array in this dtype. Raises OverflowError for a number that is too large for it."""
-    if array.dtype == dtype:
-        return array
-    try:
-        with np.errstate(over="raise"):
-            return array.astype(dtype)
-    except FloatingPointError:
-        raise OverflowError(f"a number is too large for {dtype}") from None
-
-
-def row_numbers(op, rows):
-    """Return the numbers of rows as an array. Raises TypeError unless all are whole numbers."""
-    rows = numeric_array(rows)
-    if rows.dtype.kind not in "iu" and rows.size:
-        raise TypeError(f"{op}: rows are {rows.dtype}; expected whole numbers")
-    return rows
-
-
 def words_in(values):
     """Return the first different strings among these values for an error, as "'a', 'b', …", or "" if there are none."""
     try:
@@ -115,12 +96,6 @@ def check_positive(name, value, below=np.inf, zero=False):
     if number is None or not (0.0 < number < below or (zero and number == 0)):
         raise ValueError(f"{name} is {value!r}; expected a positive number" + f" below {below:g}" * (below < np.inf))
     return number
-
-
-def check_limits(op, low, high):
-    """Raise ValueError unless these are two numbers, low <= high."""
-    if not isinstance(low, (int, float, np.number)) or not isinstance(high, (int, float, np.number)) or not low <= high:
-        raise ValueError(f"{op}: low is {low!r:.60} and high is {high!r:.60}; expected two numbers, the lower first")
 
 
 def check_weights(weights, named, convert):

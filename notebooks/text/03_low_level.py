@@ -120,11 +120,11 @@ import threading
 
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, pool
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
-from levels.support.checks import cache_key, cast, check_bool, check_limits, check_weights, numeric_array, row_numbers
+from levels.support.checks import cache_key, check_bool, check_weights, numeric_array
 from levels.support.inputs import batches_of_rows
 from levels.support.operators import SeveralOps, array_function
+from levels.support.shapes import as_axis, cast, check_limits, row_numbers
 from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, makes_variables, pinned_address
-from levels.support.shapes import as_axis
 from levels.support.tapes import check_reached, check_rules, check_taped, leave, not_copied
 
 # %% [markdown]
