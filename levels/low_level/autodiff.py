@@ -4,12 +4,13 @@
 
 from levels.kernels import PLANNERS, Plan, element_loop, lowered, reduced, scalar
 from levels.support.shapes import check_reshape, same_dtype
-from levels.support.tapes import check_reached, check_taped
+from levels.support.tapes import check_reached, check_rules, check_taped, not_copied
 
 from .ops import reduce_sum
 from .tensors import Operators, Watcher, _as_tensors, apply, as_tensor
 
-VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradient; or None
+# op -> for each input a function (dy, y, *inputs, **attrs) -> its gradient; or None
+VJPS = {
     "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
     "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
     "multiply": (lambda dy, y, a, b: dy * b, lambda dy, y, a, b: dy * a),
@@ -17,12 +18,12 @@ VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradien
     "negative": (lambda dy, y, x: -dy,),
     "exp": (lambda dy, y, x: dy * y,),
     "log": (lambda dy, y, x: dy / x,),
-    "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
+    "clip": (lambda dy, y, x, **limits: apply("clip_grad", dy, x, **limits),),
 }
 
 
 def hand_on(gradients, x, share):
-    """Give the tensor x its share of a gradient. A share is added to what x has from other ops."""
+    """Give the tensor x its share of a gradient, added to what x has already."""
     gradients[x] = gradients[x] + share if x in gradients else share
 
 
@@ -39,12 +40,12 @@ def unbroadcast(dx, shape):
 
 def plan_spread(op, function, dy, x, axis=None):
     """Plan the way back through a sum: each number of x gets the dy of its sum."""
-    _, (before, within, after) = reduced(op, x.shape, axis)
-    check_reshape(op, dy.shape, (before, after))
+    _, whole = reduced(op, x.shape, axis)
+    sums = whole[0], whole[2]  # (before the axis, after it)
+    check_reshape(op, dy.shape, sums)
     dtype = same_dtype(op, dy, x)
     loop = element_loop(function, x, ["i, k, j", "i, j", "i, k, j"])
-    views = [(before, within, after), (before, after), (before, within, after)]
-    return Plan(op, x.shape, dtype, [dy, x], lowered(loop, x), views)
+    return Plan(op, x.shape, dtype, [dy, x], lowered(loop, x), [whole, sums, whole])
 
 
 scalar("spread")(lambda dy, x: dy)
@@ -55,16 +56,12 @@ def _sum_back(dy, y, x, axis=None, keepdims=False):
     return apply("spread", dy, x) if axis is None else apply("spread", dy, x, axis=axis)
 
 
-def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_x:
-        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
-    return apply("matmul", dy, w, transpose_w=not transpose_w)
+def _matmul_back_x(dy, y, x, w):
+    return apply("matmul", dy, w, transpose_w=True)
 
 
-def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_w:
-        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
-    return apply("matmul", x, dy, transpose_x=not transpose_x)
+def _matmul_back_w(dy, y, x, w):
+    return apply("matmul", x, dy, transpose_x=True)
 
 
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
@@ -84,22 +81,21 @@ def reachable(sources, records):
 
 
 def backward_pass(records, target, sources):
-    """Return the gradients of the sources, walking backwards.
-
-    Raises LookupError for a missing rule, ValueError for a source that was not used.
-    """
+    """Return the gradients of the sources: a walk backwards over a tape's records."""
     needed = reachable(sources, records)
     one = as_tensor(1.0, target)
     gradients = {target: apply("spread", one, target) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
-        if op not in VJPS:
-            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS (levels_more.low_level has more)")
-        for x, vjp in zip(inputs, VJPS[op]):
+        rules = VJPS.get((op, *attrs)) or VJPS.get(op)
+        check_rules(op, attrs, rules)
+        for x, vjp in zip(inputs, rules):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
+            if dx is not None and dx.spec is not x.spec:
+                dx = unbroadcast(dx, x.spec.shape)
             if dx is not None:
-                hand_on(gradients, x, unbroadcast(dx, x.spec.shape))
+                hand_on(gradients, x, dx)
     return check_reached(sources, gradients)
 
 
@@ -126,9 +122,7 @@ class GradientTape(Watcher):
     def gradient(self, target, sources):
         """Return d target / d source: a tensor like the source, or a list for a list.
 
-        If the target has several numbers, their sum is differentiated. Raises
-        RuntimeError for a tape that was read, TypeError unless all are floats,
-        ValueError for a source that was not used, or was assigned.
+        If the target has several numbers, their sum is differentiated.
         """
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
@@ -139,5 +133,4 @@ class GradientTape(Watcher):
         self.records = None  # the walk is not recorded
         return self.walk(records, tensors[0], tensors[1:])
 
-    def __reduce__(self):
-        raise TypeError("a tape cannot be copied: it belongs to the tensors that it recorded")
+    __reduce__ = not_copied

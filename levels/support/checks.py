@@ -98,6 +98,19 @@ def check_positive(name, value, below=np.inf, zero=False):
     return number
 
 
+def check_weights(weights, named, convert):
+    """Return weights, arrays, for {name: variable}, each by convert(weight, variable). Raises ValueError."""
+    weights = weights if isinstance(weights, (list, tuple)) else [weights]
+    if len(weights) != len(named):
+        raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
+    values = [*map(convert, weights, named.values())]
+    for (name, w), value in zip(named.items(), values):
+        if value.spec is not w.spec:
+            cure = "; reshape it" if value.spec.nbytes == w.spec.nbytes else ""
+            raise ValueError(f"{name} is {w.spec}, the weight {value.spec}{cure}")
+    return values
+
+
 def check_pairs(given, kind, convert):
     """Return the gradients, by convert(gradient, variable), and the variables of pairs (gradient, variable).
 

@@ -86,6 +86,13 @@ class SeveralOps:
     __hash__ = object.__hash__  # tensors are hashed by identity, not by their numbers
     ndim = property(lambda self: len(self.shape))
 
+    def __pow__(self, other):
+        return self * self if type(other) is int and other == 2 else self.power(other)
+
+    def __repr__(self):
+        numbers = "freed" if hasattr(self, "release") and self.data is None else self.numpy()  # (a buffer's)
+        return f"{type(self).__name__}({numbers}, shape={self.shape}, {self.dtype}, {self.device.name})"
+
     def __bool__(self):
         return bool(number_of(self))
 

@@ -6,7 +6,8 @@ import reprlib
 
 import numpy as np
 
-from .checks import check_bool
+from .checks import check_bool, numeric_array
+from .operators import SeveralOps
 
 
 def same_dtype(op, *inputs, kinds="f"):
@@ -18,6 +19,17 @@ def same_dtype(op, *inputs, kinds="f"):
     if dtype.kind not in kinds or dtype.itemsize not in (1, 4, 8):
         raise TypeError(f"{op}: has no kernel for {dtype}; cast it, to float32 for example")
     return dtype
+
+
+def cast(array, dtype):
+    """Return an array in this dtype. Raises OverflowError for a number that is too large for it."""
+    if array.dtype == dtype:
+        return array
+    try:
+        with np.errstate(over="raise"):
+            return array.astype(dtype)
+    except FloatingPointError:
+        raise OverflowError(f"a number is too large for {dtype}") from None
 
 
 def number_names(op, function, inputs, attrs):
@@ -43,6 +55,21 @@ def broadcast(op, inputs, shape, updates=False):
     if wanted is not None and common != wanted:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {wanted}")
     return common
+
+
+def as_axis(axis):
+    """Return an axis, or a tuple of axes, as Python's int; or None, for all. Raises TypeError for anything else."""
+    if axis is None or type(axis) is int:
+        return axis
+    if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer, SeveralOps)):
+        raise TypeError(f"axis {axis!r:.60}: expected a whole number")
+    return tuple(map(as_axis, axis)) if isinstance(axis, tuple) else axis.__index__()
+
+
+def check_limits(op, low, high):
+    """Raise ValueError unless these are two numbers, low <= high."""
+    if not isinstance(low, (int, float, np.number)) or not isinstance(high, (int, float, np.number)) or not low <= high:
+        raise ValueError(f"{op}: low is {low!r:.60} and high is {high!r:.60}; expected two numbers, the lower first")
 
 
 def check_axes(op, shape, axis):
@@ -73,6 +100,14 @@ def check_rows(op, x, rows):
     """Raise TypeError unless `rows` are int64 row numbers of an array."""
     if rows.dtype != np.int64 or len(x.shape) < 1:
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array")
+
+
+def row_numbers(op, rows):
+    """Return the numbers of rows as an array. Raises TypeError unless all are whole numbers."""
+    rows = numeric_array(rows)
+    if rows.dtype.kind not in "iu" and rows.size:
+        raise TypeError(f"{op}: rows are {rows.dtype}; expected whole numbers")
+    return rows
 
 
 def turned(op, x, transpose):

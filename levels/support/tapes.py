@@ -1,4 +1,7 @@
-"""Checks of a tape, and its place in the stack of tapes. Notebook 03 uses them."""
+"""Checks of a tape and of its rules, and its place in the stack of tapes. Notebook 03 uses them."""
+
+import functools
+import inspect
 
 from .operators import check_recorded
 
@@ -16,6 +19,11 @@ def leave(door, tape):
     later.below = tape.below
 
 
+def not_copied(tape):
+    """Raise TypeError: a copy of a tape would hold other tensors."""
+    raise TypeError("a tape cannot be copied: it belongs to the tensors that it recorded")
+
+
 def check_taped(tape, given, tensors, kind):
     """Raise RuntimeError for a tape that was read, TypeError or ValueError for a gradient that would be wrong.
 
@@ -31,6 +39,22 @@ def check_taped(tape, given, tensors, kind):
             raise TypeError(f"gradient: {name} is {now.dtype}; only floats have a gradient")
         if tape.variables.get(x, now) is not now:
             raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
+
+
+@functools.lru_cache(maxsize=1024)  # to ask for a signature takes longer than an op
+def _takes(rule, *names):
+    """Return whether a rule takes attributes of these names."""
+    taken = inspect.signature(rule).parameters
+    return {*names} <= {*taken} or any(each.kind is each.VAR_KEYWORD for each in taken.values())
+
+
+def check_rules(op, attrs, rules):
+    """Raise LookupError unless an op has rules, one for each input or None, that take its attributes."""
+    if rules is None:
+        raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS (levels_more.low_level has more)")
+    if attrs and isinstance(rules, (tuple, list)) and not all(_takes(rule, *attrs) for rule in rules if rule):
+        told = f"gradient: {op} with {' and '.join(attrs)} has no rule here"
+        raise LookupError(f"{told}; levels_more.low_level has second derivatives")
 
 
 def check_reached(sources, gradients):

@@ -23,6 +23,20 @@ def _spread_back(g, y, dy, x, axis=None):
     return reduce_sum(g, axis, keepdims=len(dy.spec.shape) == len(x.spec.shape))
 
 
+def _product_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
+    """The vjp of matmul for x, where either input may be read transposed. (The core's rule is for x @ w.)"""
+    if transpose_x:
+        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
+    return apply("matmul", dy, w, transpose_w=not transpose_w)
+
+
+def _product_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
+    """The vjp of matmul for w, where either input may be read transposed."""
+    if transpose_w:
+        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
+    return apply("matmul", x, dy, transpose_x=not transpose_x)
+
+
 def _share_back(dy, y, x, axis=None, keepdims=False):
     """The vjp of reduce_max and reduce_min: dy, divided equally among all numbers that are the largest or smallest."""
     how = {"axis": axis, "keepdims": keepdims}
@@ -81,5 +95,8 @@ VJPS.update(
         "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),
     }
 )
+# the core finds these rows by the names of an op's attributes, in the order in which they were given
+_TRANSPOSED = ("transpose_x",), ("transpose_w",), ("transpose_x", "transpose_w"), ("transpose_w", "transpose_x")
+VJPS.update({("matmul", *names): (_product_back_x, _product_back_w) for names in _TRANSPOSED})
 _FLAT = "less", "less_equal", "equal", "not_equal", "arg_max", "arg_min", "one_hot", "sum_error"
 VJPS.update(dict.fromkeys(_FLAT, (None, None)))  # no gradient passes through these

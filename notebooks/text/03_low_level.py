@@ -120,11 +120,12 @@ import threading
 
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, pool
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
-from levels.support.checks import cache_key, check_bool, numeric_array
+from levels.support.checks import cache_key, check_bool, check_weights, numeric_array
 from levels.support.inputs import batches_of_rows
 from levels.support.operators import SeveralOps, array_function
+from levels.support.shapes import as_axis, cast, check_limits, row_numbers
 from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, makes_variables, pinned_address
-from levels.support.tapes import check_reached, check_taped, leave
+from levels.support.tapes import check_reached, check_rules, check_taped, leave, not_copied
 
 # %% [markdown]
 # The first interpreter runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model
@@ -159,7 +160,7 @@ class Interpreter:
 # %%
 #| export tensors most apply
 class _Door(threading.local):
-    """Holds the interpreter of each thread, `top`. At first it is `bottom`, which runs each op."""
+    """Each thread's interpreter, `top`. At first it is `bottom`, which runs each op."""
 
     bottom = Interpreter()
     top = bottom
@@ -169,7 +170,7 @@ DOOR = _Door()
 
 
 def apply(op, *inputs, **attrs):
-    """Pass an op to the interpreter of this thread, and return its result. All ops on tensors go through this door."""
+    """Pass an op to this thread's interpreter: the door of all ops on tensors."""
     for x in inputs:
         if type(x) is not Tensor:
             inputs = _as_tensors(inputs)
@@ -193,7 +194,7 @@ def binary_op(op):
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
 
-OPERATORS = {}  # "[]" -> function(x, …): the operators and methods that need several ops
+OPERATORS = {}  # "[]" -> function(x, …): operators and methods of several ops
 
 
 class Operators(SeveralOps):
@@ -207,15 +208,8 @@ class Operators(SeveralOps):
     __truediv__, __rtruediv__ = binary_op("divide")
     __matmul__, __rmatmul__ = binary_op("matmul")
 
-    def __pow__(self, other):
-        return self * self if type(other) is int and other == 2 else self.power(other)
-
     def __neg__(self):
         return apply("negative", self)
-
-    def __repr__(self):
-        numbers = "freed" if isinstance(self, Buffer) and self.data is None else self.numpy()
-        return f"{type(self).__name__}({numbers}, shape={self.shape}, {self.dtype}, {self.device.name})"
 
 
 # %%
@@ -229,28 +223,25 @@ class Tensor(Operators, Buffer):
 # %% [markdown]
 # Some operators need several ops, such as `x[0]` and `x > y`. They are rows of the table `OPERATORS`, which is empty
 # here; [more ops](more/03_more_ops.ipynb) fills it. The base class `SeveralOps`, from `levels/support`, has the
-# methods that look into the table, and `float(x)` and the like.
+# methods that look into the table. It also has `x**2`, which is `x * x`, `float(x)`, and the text that a tensor shows.
 #
-# Next, numbers become tensors. The heart of `_placed` is level 1's `put`; the rest of it refuses what would lose
-# digits.
+# Next, numbers become tensors. The heart of `_placed` is level 1's `put`. Before that it refuses what has no kernels or
+# would lose digits: floats do not become integers. (`cast`, from `levels/support`, is NumPy's `astype`, and raises an
+# error for a number that is too large.)
 
 
 # %%
 #| export tensors
-DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # with kernels
+DTYPES = tuple(map(np.dtype, ("float32", "float64", "int64", "bool")))  # with kernels
 
 
 def _placed(array, dtype, device):
-    """Put an array on a device as a tensor. Raises TypeError for a wrong dtype, OverflowError for large numbers."""
-    if dtype not in DTYPES or array.dtype.kind not in "fiub" or (array.dtype.kind in "fu" and dtype.kind != "f"):
-        raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
-    if array.dtype is not dtype:
-        try:
-            with np.errstate(over="raise"):
-                array = array.astype(dtype)
-        except FloatingPointError:
-            raise OverflowError(f"a number is too large for {dtype}") from None
-    return device.put(array, Tensor)
+    """Put an array on a device as a tensor of this dtype."""
+    kinds = "fiub" if dtype.kind == "f" else "ib"  # float, integer, unsigned, bool
+    if dtype not in DTYPES or array.dtype.kind not in kinds:
+        told = f"constant: {array.dtype} to {dtype} has no kernels, or loses digits"
+        raise TypeError(f"{told}; cast it in NumPy first")
+    return device.put(cast(array, dtype), Tensor)
 
 
 # %% [markdown]
@@ -261,14 +252,16 @@ def _placed(array, dtype, device):
 # %%
 #| export tensors
 def constant(values, dtype=None):
-    """Make a tensor: Python's floats become float32, and arrays keep their dtype. Raises TypeError, OverflowError."""
+    """Make a tensor: arrays keep their dtype, and Python's floats become float32."""
     if isinstance(values, Operators) and (dtype is None or dtype == values.dtype):
         return as_tensor(values)
-    leaf, array = values, numeric_array(values)
+    array = numeric_array(values)
+    leaf = values
     while isinstance(leaf, (list, tuple)) and len(leaf):
         leaf = leaf[0]
     if dtype is None:
-        dtype = np.float32 if array.dtype == np.float64 and not hasattr(leaf, "dtype") else array.dtype
+        pythons = array.dtype == np.float64 and not hasattr(leaf, "dtype")
+        dtype = np.float32 if pythons else array.dtype
     return _placed(array, np.dtype(dtype), PLACE.device)
 
 
@@ -280,29 +273,29 @@ def constant(values, dtype=None):
 # %%
 #| export tensors
 def as_tensor(value, like=None):
-    """Convert a variable, an array or numbers to a tensor. A Python number takes the dtype and device of `like`."""
+    """Convert to a tensor. A Python number takes the dtype and device of `like`."""
+    if isinstance(value, Tensor):
+        return value
     if isinstance(value, Variable):
         return DOOR.top.read(value)
     if type(value) in (float, int, bool) and isinstance(like, Operators):
         return _number(value, value or str(value), like.spec)
-    return value if isinstance(value, Tensor) else constant(value)
+    return constant(value)
 
 
 def _as_tensors(values):
-    """Convert all of these to tensors. Python numbers take the dtype of the first tensor or variable."""
+    """Convert all of these. Python numbers take the dtype of the first tensor."""
     for like in values:
         if isinstance(like, Operators):
             break
-    tensors = []
-    for x in values:  # (a comprehension would take half as long again)
-        tensors.append(x if type(x) is Tensor else DOOR.top.read(x) if type(x) is Variable else as_tensor(x, like))
-    return tensors
+    return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
 def _number(value, name, spec):
-    """Return a number as a tensor of the Spec's dtype, from a cache. `name` distinguishes 0.0 from -0.0."""
-    if (type(value) is bool) != (spec.dtype == np.bool_) or (type(value) is float and spec.dtype.kind != "f"):
+    """Return a number as a tensor, from a cache. `name` tells 0.0 from -0.0."""
+    kinds = {bool: "b", int: "if", float: "f"}[type(value)]
+    if spec.dtype.kind not in kinds:
         raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
@@ -317,17 +310,17 @@ def _number(value, name, spec):
 
 
 def exp(x):
-    """Return eˣ for each number of x. Raises TypeError unless x holds floats."""
+    """Return eˣ for each number of x, which must hold floats."""
     return apply("exp", x)
 
 
 def log(x):
-    """Return the natural logarithms of x. Raises TypeError unless x holds floats."""
+    """Return the natural logarithm of each number of x, which must hold floats."""
     return apply("log", x)
 
 
 def sqrt(x):
-    """Return the square roots of x. Raises TypeError unless x holds floats."""
+    """Return the square root of each number of x, which must hold floats."""
     return apply("sqrt", x)
 
 
@@ -337,41 +330,39 @@ def sqrt(x):
 
 
 def relu(x):
-    """Return each number of x if it is positive, else 0. Raises TypeError unless x holds floats."""
+    """Return each number of x if it is positive, else 0. x must hold floats."""
     return apply("relu", x)
 
 
 def sigmoid(x):
-    """Return 1 / (1 + exp(-x)) for each number. Raises TypeError unless x holds floats."""
+    """Return 1 / (1 + exp(-x)) for each number of x, which must hold floats."""
     return apply("sigmoid", x)
 
 
 # %% [markdown]
-# Four more functions check their arguments first. `gather` takes rows by number; its row numbers become int64.
+# Four more functions check their arguments first. `gather` takes rows by number; its row numbers become int64. (The
+# checks, such as `check_limits`, are from `levels/support`.)
 
 
 # %%
 #| export ops
 def gather(x, rows):
-    """Return these rows of x[n, …], as [*rows.shape, …]. Raises TypeError unless all are ints, IndexError beyond x."""
+    """Return rows of x[n, …] as [*rows.shape, …]. Raises TypeError, IndexError."""
     x = as_tensor(x)
     if not isinstance(rows, Operators):
-        rows = numeric_array(rows)
-        if rows.dtype.kind not in "iu" and rows.size:
-            raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
-        rows = x.device.put(rows.astype(np.int64), Tensor)
+        rows = x.device.put(row_numbers("gather", rows).astype(np.int64), Tensor)
     return apply("gather", x, rows)
 
 
 def clip(x, low, high):
-    """Limit each number of x to the range from low to high. Raises ValueError unless these are numbers, low <= high."""
-    if not isinstance(low, (int, float, np.number)) or not isinstance(high, (int, float, np.number)) or not low <= high:
-        raise ValueError(f"clip: low is {low!r:.60} and high is {high!r:.60}; expected two numbers, the lower first")
+    """Limit each number of x to the range from low to high. Raises ValueError."""
+    check_limits("clip", low, high)
     return apply("clip", x, low=float(low), high=float(high))
 
 
 # %% [markdown]
-# The two reductions take an axis, several neighbouring axes, or none for all numbers. A mean is a sum and a quotient.
+# The two reductions take an axis, several neighbouring axes, or none for all numbers. Level 2's kernels add in order,
+# but for long rows of float32. A mean is a sum and a quotient.
 
 
 # %%
@@ -380,24 +371,15 @@ import math
 
 
 def reduce_sum(x, axis=None, keepdims=False):
-    """Sum over one axis, neighbouring axes or all (None), in order from 0.0. Long float32 rows may be reordered."""
-    return apply("reduce_sum", x, axis=_normalize_axis(axis), keepdims=keepdims)
+    """Sum the numbers of x over an axis, neighbouring axes or all (None), from 0.0."""
+    return apply("reduce_sum", x, axis=as_axis(axis), keepdims=keepdims)
 
 
 def reduce_mean(x, axis=None, keepdims=False):
-    """Divide the sum of floats by the number of its terms. Raises TypeError for other dtypes."""
+    """Divide the sum of x by the number of its terms. x must hold floats."""
     x = as_tensor(x)
     total = reduce_sum(x, axis, keepdims)
     return total / (math.prod(x.shape) // max(1, math.prod(total.shape)))
-
-
-def _normalize_axis(axis):
-    """Convert an axis, or a tuple of axes, to Python's int. None stays None. Raises TypeError for anything else."""
-    if axis is None or type(axis) is int:
-        return axis
-    if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer, Operators)):
-        raise TypeError(f"axis {axis!r:.60}: expected a whole number")
-    return tuple(map(_normalize_axis, axis)) if isinstance(axis, tuple) else axis.__index__()
 
 
 # %% [markdown]
@@ -412,7 +394,7 @@ def _normalize_axis(axis):
 # %%
 #| export tensors
 class Variable(Storage, Operators):
-    """A variable of a model: it names a tensor, which `assign` replaces. Its shape, dtype and device do not change."""
+    """A variable of a model: it names a tensor, which `assign` replaces."""
 
     def __init__(self, value, name=None, trainable=True):
         super().__init__(as_tensor(value))
@@ -426,10 +408,11 @@ class Variable(Storage, Operators):
         return self.value.numpy()
 
     def assign(self, value):
-        """Replace the tensor; the old one does not change. Raises ValueError for another shape, dtype or device."""
-        value = value if type(value) is Tensor else as_tensor(value, self)
+        """Let it name another tensor. Raises ValueError for another shape or dtype."""
+        value = as_tensor(value, self)
         if value.spec is not self.spec:
-            raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
+            told = f"assign: the variable is {self.spec}, the value {value.spec}"
+            raise ValueError(told)
         DOOR.top.assign(self, value)
 
 
@@ -534,7 +517,8 @@ with Tape() as tape:
 #| export autodiff
 """The tape records each op at the door. Read backwards, it gives the gradient."""
 
-VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradient; or None
+# op -> for each input a function (dy, y, *inputs, **attrs) -> its gradient; or None
+VJPS = {
     "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
     "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
     "multiply": (lambda dy, y, a, b: dy * b, lambda dy, y, a, b: dy * a),
@@ -542,7 +526,7 @@ VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradien
     "negative": (lambda dy, y, x: -dy,),
     "exp": (lambda dy, y, x: dy * y,),
     "log": (lambda dy, y, x: dy / x,),
-    "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
+    "clip": (lambda dy, y, x, **limits: apply("clip_grad", dy, x, **limits),),
 }
 
 # %% [markdown]
@@ -605,7 +589,7 @@ checks.answer_to("03-half")
 # %%
 #| export autodiff blank hand_on
 def hand_on(gradients, x, share):
-    """Give the tensor x its share of a gradient. A share is added to what x has from other ops."""
+    """Give the tensor x its share of a gradient, added to what x has already."""
     ...  # 1 to 4 lines
 
 
@@ -616,7 +600,7 @@ def hand_on(gradients, x, share):
 #
 # ```python
 # def hand_on(gradients, x, share):
-#     """Give the tensor x its share of a gradient. A share is added to what x has from other ops."""
+#     """Give the tensor x its share of a gradient, added to what x has already."""
 #     gradients[x] = gradients[x] + share if x in gradients else share
 # ```
 # </details>
@@ -737,12 +721,12 @@ from levels.support.shapes import check_reshape, same_dtype
 
 def plan_spread(op, function, dy, x, axis=None):
     """Plan the way back through a sum: each number of x gets the dy of its sum."""
-    _, (before, within, after) = reduced(op, x.shape, axis)
-    check_reshape(op, dy.shape, (before, after))
+    _, whole = reduced(op, x.shape, axis)
+    sums = whole[0], whole[2]  # (before the axis, after it)
+    check_reshape(op, dy.shape, sums)
     dtype = same_dtype(op, dy, x)
     loop = element_loop(function, x, ["i, k, j", "i, j", "i, k, j"])
-    views = [(before, within, after), (before, after), (before, within, after)]
-    return Plan(op, x.shape, dtype, [dy, x], lowered(loop, x), views)
+    return Plan(op, x.shape, dtype, [dy, x], lowered(loop, x), [whole, sums, whole])
 
 
 scalar("spread")(lambda dy, x: dy)
@@ -762,21 +746,17 @@ print(apply("spread", constant([[1.0], [2.0]], "f8"), table, axis=1).numpy().tol
 print(apply("spread", constant([1.0, 2.0, 3.0], "f8"), table, axis=0).numpy().tolist())
 
 # %% [markdown]
-# A product can read each matrix as it is or transposed. So each of its two rules has two cases.
+# The rules of a product are products too. Each reads one of its matrices transposed, as an attribute says.
 
 
 # %%
 #| export autodiff most _matmul_back_w
-def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_x:
-        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
-    return apply("matmul", dy, w, transpose_w=not transpose_w)
+def _matmul_back_x(dy, y, x, w):
+    return apply("matmul", dy, w, transpose_w=True)
 
 
-def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_w:
-        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
-    return apply("matmul", x, dy, transpose_x=not transpose_x)
+def _matmul_back_w(dy, y, x, w):
+    return apply("matmul", x, dy, transpose_x=True)
 
 
 # %% [markdown]
@@ -811,28 +791,29 @@ def reachable(sources, records):
 # %% [markdown]
 # `backward_pass` is the loop from above with three additions. It skips records that the target does not depend on. It
 # sums a gradient down to the shape of its input, with your `unbroadcast`. And it raises a readable error where a rule
-# or a source is missing. (`check_reached`, from `levels/support`, gives the gradients of the sources, or raises.)
+# or a source is missing: `check_rules` and `check_reached`, from `levels/support`, do that. (An op with attributes may
+# have a row of its own, such as that of `("matmul", "transpose_x")`. You would need it for the gradient of a gradient,
+# and [second derivatives](more/03_second_derivatives.ipynb) brings it.)
 
 
 # %%
 #| export autodiff most backward_pass
 def backward_pass(records, target, sources):
-    """Return the gradients of the sources, walking backwards.
-
-    Raises LookupError for a missing rule, ValueError for a source that was not used.
-    """
+    """Return the gradients of the sources: a walk backwards over a tape's records."""
     needed = reachable(sources, records)
     one = as_tensor(1.0, target)
     gradients = {target: apply("spread", one, target) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
-        if op not in VJPS:
-            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS (levels_more.low_level has more)")
-        for x, vjp in zip(inputs, VJPS[op]):
+        rules = VJPS.get((op, *attrs)) or VJPS.get(op)
+        check_rules(op, attrs, rules)
+        for x, vjp in zip(inputs, rules):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
+            if dx is not None and dx.spec is not x.spec:
+                dx = unbroadcast(dx, x.spec.shape)
             if dx is not None:
-                hand_on(gradients, x, unbroadcast(dx, x.spec.shape))
+                hand_on(gradients, x, dx)
     return check_reached(sources, gradients)
 
 
@@ -868,9 +849,7 @@ class GradientTape(Watcher):
     def gradient(self, target, sources):
         """Return d target / d source: a tensor like the source, or a list for a list.
 
-        If the target has several numbers, their sum is differentiated. Raises
-        RuntimeError for a tape that was read, TypeError unless all are floats,
-        ValueError for a source that was not used, or was assigned.
+        If the target has several numbers, their sum is differentiated.
         """
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
@@ -881,8 +860,7 @@ class GradientTape(Watcher):
         self.records = None  # the walk is not recorded
         return self.walk(records, tensors[0], tensors[1:])
 
-    def __reduce__(self):
-        raise TypeError("a tape cannot be copied: it belongs to the tensors that it recorded")
+    __reduce__ = not_copied
 
 
 # %% [markdown]
@@ -2152,8 +2130,10 @@ print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.
 #
 # Run these cells and go on, or read how a model with many parts lists its variables. Level 4 builds on it.
 #
-# A **module** finds the variables in its attributes, and in lists, dicts and modules among them. Its **weights** are
-# the values of these variables, as NumPy arrays that can be read and set.
+# A **module** finds the variables in its attributes, and in lists, dicts and modules among them. `named` walks through
+# these, and gives all parts of a class, each once, in order. A module's **weights** are the values of its variables, as
+# NumPy arrays that can be read and set. (`check_weights`, from `levels/support`, makes tensors of them, and raises an
+# error, before any variable changes, if one does not fit.)
 
 # %% tags=["hide-input"]
 #| export module
@@ -2163,53 +2143,50 @@ import copy
 
 
 def _inside(x):
-    """List (name, part) for a module, a dict, a list or a tuple, else []. (A copy: other threads may add parts.)"""
+    """List (name, part) of what holds parts. (A copy: other threads may add some.)"""
     x = vars(x) if isinstance(x, Module) else x
     if isinstance(x, dict):
-        return [*x.items()]
-    return [*enumerate(x)] if isinstance(x, (list, tuple)) else []
+        return list(x.items())
+    return list(enumerate(x)) if isinstance(x, (list, tuple)) else []
 
 
 class Module:
-    """A holder of variables, in attributes and in lists, tuples, dicts and modules there.
+    """A holder of variables: in attributes, and in lists, dicts and modules there.
 
     A part whose class has an attribute `excluded`, such as a metric, is left out.
     """
 
     def named(self, kind):
-        """Return {"layers.0.w": part, …}: parts of that class, once, in order. Raises ValueError for equal names."""
-        found, seen, waiting = {}, set(), [("", self)]
+        """Return {"layers.0.w": part of a class}. Raises ValueError for equal names."""
+        found = {}
+        seen = set()
+        waiting = [("", self)]
         while waiting:
-            name, value = waiting.pop()
-            if id(value) in seen:
+            path, part = waiting.pop()
+            if id(part) in seen:
                 continue
-            seen.add(id(value))
-            if isinstance(value, kind) and found.setdefault(name, value) is not value:
-                raise ValueError(f"two parts have the name {name[:50]!r}")
-            for k, part in reversed(_inside(value)):
-                if isinstance(part, (kind, Module, list, tuple, dict)) and not hasattr(type(part), "excluded"):
-                    waiting.append((f"{name}.{k}" if name else str(k), part))
+            seen.add(id(part))
+            if isinstance(part, kind) and found.setdefault(path[1:], part) is not part:
+                raise ValueError(f"two parts have the name {path[1:51]!r}")
+            for name, each in reversed(_inside(part)):
+                holds = isinstance(each, (kind, Module, list, tuple, dict))
+                if holds and not hasattr(type(each), "excluded"):
+                    waiting.append((f"{path}.{name}", each))
         return found
 
     __copy__ = copy.deepcopy  # a copy owns variables of its own
 
     variables = property(lambda self: list(self.named(Variable).values()))
-    trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
+    trainable_variables = property(lambda m: [v for v in m.variables if v.trainable])
 
     def get_weights(self):
         """Return the values of all variables, as NumPy arrays."""
         return [variable.numpy() for variable in self.variables]
 
     def set_weights(self, weights):
-        """Assign these arrays to all variables, in order. Raises ValueError, and changes none, if one does not fit."""
-        named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
-        if len(weights) != len(named):
-            raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
-        values = [as_tensor(w, variable) for variable, w in zip(named.values(), weights)]
-        for (name, v), value in zip(named.items(), values):
-            if value.spec is not v.spec:
-                cure = "; reshape it" if value.spec.nbytes == v.spec.nbytes else ""
-                raise ValueError(f"{name} is {v.spec}, the weight {value.spec}{cure}")
+        """Assign these arrays to all variables, in order. Raises ValueError."""
+        named = self.named(Variable)
+        values = check_weights(weights, named, as_tensor)
         for variable, value in zip(named.values(), values):
             variable.assign(value)
 

@@ -236,6 +236,36 @@ assert np.array_equal(y.numpy(), np.abs(hard), equal_nan=True) and not np.signbi
 """)
 
 
+def test_second_derivatives_through_a_product_are_in_levels_more(python):
+    python("""
+v, w = Variable(np.array(3.0)), Variable(np.array([[3.0]]))
+
+def second(power, w):
+    with GradientTape() as outer:
+        with GradientTape() as inner:
+            y = power(w)
+        first = inner.gradient(y, w)
+    return outer.gradient(first, w).numpy().tolist()
+
+assert second(lambda v: v * v * v, v) == 18.0
+told = raised(lambda: second(lambda w: w @ w @ w, w))
+if "levels_more" in sys.modules:
+    assert told == [[18.0]], told
+else:
+    assert told == (
+        "LookupError: gradient: matmul with transpose_x has no rule here; levels_more.low_level has second derivatives"
+    ), told
+VJPS["clip"] = (lambda dy, y, x, *, low, **more: dy * low,)  # a rule may take attributes in any way
+with GradientTape() as tape:
+    y = apply("clip", w, low=2.0, high=4.0)
+assert tape.gradient(y, w).numpy().tolist() == [[2.0]]
+VJPS["clip"] = [lambda dy, y, x: dy]
+with GradientTape() as tape:
+    y = apply("clip", w, low=2.0, high=4.0)
+assert raised(lambda: tape.gradient(y, w)).startswith("LookupError: gradient: clip with low and high has no rule here; ")
+""")
+
+
 def test_a_function_says_once_that_it_replays_and_why(python):
     python("""
 def mine(x):

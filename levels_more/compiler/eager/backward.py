@@ -4,6 +4,7 @@ A training loop that runs op by op records the same ops in each step, on differe
 is cached: its ops, how they are connected, shapes, dtypes and attributes.
 """
 
+import itertools
 from operator import is_
 
 import numpy as np
@@ -33,15 +34,21 @@ def _plain(value):
     return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
 
 
-def _asked(ops):
-    """The ops whose rules are called in a walk over these."""
-    return [*dict.fromkeys(part for op in ops for part in (op, *MADE_OF.get(op, ())))]
+def _row(op, attrs):
+    """The key of an op's rules in VJPS: that for its attributes, if there is such a row."""
+    return (op, *attrs) if attrs and (op, *attrs) in VJPS else op
+
+
+def _asked(records):
+    """The keys of the rules that are called in a walk over these."""
+    rows = ((_row(op, attrs), *MADE_OF.get(op, ())) for op, _, attrs, _ in records)
+    return [*dict.fromkeys(itertools.chain.from_iterable(rows))]
 
 
 def _ours(records):
     """Whether a walk over this tape calls only our rules, and attributes are plain. (Functions may hold numbers.)"""
     # a row of another type may have no end: `concat` has a rule for each of any number of inputs
-    rows = [*map(VJPS.get, _asked(op for op, *_ in records))]
+    rows = [*map(VJPS.get, _asked(records))]
     ours = all(type(row) is tuple and all(map(of_levels, filter(None, row))) for row in rows)
     return ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in records)
 
@@ -59,8 +66,8 @@ class _Walk(ShortFunction):
             return op_by_op(tape, tensors[target], [tensors[n] for n in sources])
 
         super().__init__(walk)
-        self.ops = _asked(op for op, *_ in told)
-        self.rules = [*map(VJPS.get, self.ops)]
+        self.rows = _asked(told)
+        self.rules = [*map(VJPS.get, self.rows)]
         self.fails = False
 
     def traced(self, signature, over):
@@ -72,7 +79,7 @@ class _Walk(ShortFunction):
 
     def gradients(self, tensors):
         """The gradients, given these tensors. None if the walk is no program, or a rule has been replaced."""
-        if self.fails or not all(map(is_, map(VJPS.get, self.ops), self.rules)):
+        if self.fails or not all(map(is_, map(VJPS.get, self.rows), self.rules)):
             return None
         try:
             program, _ = self.program(tensors, None, False)
