@@ -11,7 +11,7 @@ import numpy as np
 
 from levels.hardware import Spec
 from levels.low_level import BACK_ENDS, PASSES, Graph, Node, NoProgram, Tensor
-from levels.support.storage import LockAll, pinned_address
+from levels.support.storage import LockAll, pinned_addresses
 from levels_more.compiler import passes
 from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
 from levels_more.compiler.fused.gather import check_rows, row_limits
@@ -219,7 +219,7 @@ class FusedProgram:
         read = map(args.__getitem__, self.inputs)
         given = [x.data is not None and x.address or address_of(x) for x in (*read, *outs)]  # raises for a freed one
         with self.lock, self.locks:  # the lock is for the block and the buffers, which all calls share
-            homes = [v.pinned or pinned_address(v, v in self.graph.updates) for v in self.variables]
+            homes = pinned_addresses(self.variables, self.graph.updates)
             (self.lists[1] if self.most_threads == 1 else self.current()).run((*sizes, *given, *homes))
         return outs
 
@@ -248,6 +248,8 @@ class FusedProgram:
 class ShortFunction(Function):
     """A Function that, if a step is small (see SHORT), gets a FusedProgram first: it has the least overhead."""
 
+    quiet = True  # it was not written by a reader, so nobody is told that its ops are replayed
+
     def compile(self, args, over):
         graph, result = self.traced([x.spec for x in args], over)
         if sum(node.spec.nbytes for node in graph.nodes) <= SHORT:
@@ -263,9 +265,6 @@ class ShortFunction(Function):
     def prepared(self, graph):
         """The graph to make a program of. A subclass may change it."""
         return graph
-
-    def tell(self, text):
-        """Print nothing: this function was not written by a reader."""
 
 
 def fused_first(graph, batch, over=False):
