@@ -11,7 +11,7 @@ from levels.hardware import Spec
 from levels.kernels import KERNELS
 from levels.support.checks import cache_key, not_copied
 from levels.support.inputs import batches_of_rows
-from levels.support.programs import check_function, check_single, say_replayed
+from levels.support.programs import check_function, check_single, made_once, say_replayed
 from levels.support.storage import CREATED, makes_variables
 
 from .graph import _results_of, dce, trace
@@ -33,12 +33,12 @@ BACK_ENDS = [RowProgram]  # they make a program of a graph; the first that fits 
 
 def _program_of(function, graph, batch, over):
     """Return the program of the first back end that fits, else a Replay."""
-    reasons = []
+    reasons = {}
     for back_end in BACK_ENDS:
         try:
             return back_end(graph, batch, over)
         except NoProgram as why:  # then the next one is tried
-            reasons.append((back_end.__name__, str(why)))
+            reasons.setdefault(str(why), back_end.__name__)
     return Replay(graph, say_replayed(function, graph, batch, reasons))
 
 
@@ -52,7 +52,7 @@ def _packed(outs, result):
 class _Programs:
     """A function and its programs, one for each signature."""
 
-    __reduce__ = not_copied("a function cannot be copied: it holds programs and variables")
+    __reduce__ = not_copied("a function", "it holds programs and variables")
 
     def __init__(self, python):
         check_function(python)
@@ -62,19 +62,14 @@ class _Programs:
         self.renew()
 
     def renew(self):
-        """Discard the programs: the next call traces again, with Python's new values."""
+        """Discard the programs, so that the next call traces again."""
         self.programs = {}  # key -> (program, what the traced function returned)
         self.traces = 0
 
     def program(self, args, key, over):
         """Return the program for arguments like these, and the traced result."""
         key = key, over, KERNELS.version
-        found = self.programs.get(key)
-        if found is None:
-            with self.lock:  # one thread makes it, and the others wait
-                found = self.programs.get(key) or self.compile(args, over)
-                self.programs[key] = found
-        return found
+        return self.programs.get(key) or made_once(self, key, args, over)
 
     def compile(self, args, over):
         """Trace the function, run the passes, and choose a back end."""
@@ -93,14 +88,15 @@ class _Programs:
             graph, result = trace(self.python, signature)
             if not makes_variables(graph, newest, again):
                 break
-        check_single(graph.outputs if over else [])
+        if over:
+            check_single(graph.outputs)
         return graph, result
 
 
 class Function(_Programs):
     """A function of tensors, traced once for each signature, then run as a program.
 
-    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
+    Raises TypeError for what cannot be called, and for arguments that cannot be keys.
     """
 
     def __call__(self, *args):
@@ -129,11 +125,9 @@ class Function(_Programs):
             specs = [x.device.spec((size, *x.shape[1:]), x.dtype) for x in args]
             program, result = self.program(specs, tuple(specs), True)
             outs.append(program.over(args, part))
-        joined = outs[0]
         if len(outs) > 1:
-            joined = [np.concatenate([x.numpy() for x in both]) for both in zip(*outs)]
-            joined = [constant(x) for x in joined]
-        return _packed(joined, result)
+            outs = [[constant(np.concatenate(both)) for both in zip(*outs)]]
+        return _packed(outs[0], result)
 
 
 function = Function

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from levels.hardware import Spec
 from levels.support.operators import NoNumbers
-from levels.support.programs import check_results
+from levels.support.programs import check_results, check_trace
 
 from .tensors import DOOR, Interpreter, Tensor, Variable, as_tensor
 
@@ -67,14 +67,9 @@ class Trace(Interpreter):
         return Symbol(self, self.nodes[-1])
 
     def node(self, x):
-        """Return the node of a symbol, or of a tensor, which becomes a constant.
-
-        Raises TypeError for a symbol of another trace.
-        """
+        """Return the node of a symbol, or of a tensor as a constant."""
         x = x if type(x) is Symbol else self.add_leaf("constant", x)
-        if x.trace is not self:
-            told = f"{x!r} is of another trace; return what you need from the function"
-            raise TypeError(told)
+        check_trace(x, self)
         return x.node
 
 
@@ -99,12 +94,12 @@ class Graph:
         return ", ".join(node.op for node in self.ops)
 
 
-def _results_of(given, name="function"):
+def _results_of(given, python=None):
     """List what a function returned: nothing, one result, or several."""
     if given is None:
         return []
     results = list(given) if type(given) in (list, tuple) else [given]
-    check_results(name, results)
+    check_results(python, results)
     return results
 
 
@@ -119,12 +114,10 @@ def trace(python, signature):
     DOOR.top = here
     try:
         result = python(*args)
-        results = _results_of(result, getattr(python, "__qualname__", "it"))
-        outputs = [here.node(as_tensor(x)) for x in results]
+        outputs = [here.node(as_tensor(x)) for x in _results_of(result, python)]
     finally:
         DOOR.top = before
-    variables = [v for v in here.env if isinstance(v, Variable)]
-    new = {v: here.node(here.env[v]) for v in variables}
+    new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.source is not v}
     return Graph(here.nodes, outputs, updates), result
 

@@ -87,10 +87,8 @@ def _repeated(node, shape, dy, x):
     return _each(functools.partial(as_instructions, node), dy, x).reshape(shape)
 
 
-LOWERINGS = {  # op -> its numbers, from those of its inputs; else `_elementwise`
-    "matmul": _products,
-    "spread": _repeated,
-}
+# op -> its numbers, from those of its inputs; else `_elementwise`
+LOWERINGS = {"matmul": _products, "spread": _repeated}
 
 
 SHARES = {  # op that adds rows up -> the terms that a row adds to its sums

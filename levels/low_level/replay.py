@@ -28,11 +28,10 @@ class Replay:
 
     def run(self, args):
         """Run one step: update the variables, and return the results."""
-        value_of = {"variable": Variable.read_value, "constant": as_tensor}
-        value_of["input"] = args.__getitem__
+        read = {"variable": Variable.read_value, "constant": as_tensor}
+        read["input"] = args.__getitem__
         with self.lock:  # one thread at a time
-            leaves = [x for x in self.graph.nodes if not x.inputs]
-            values = {x: value_of[x.op](x.source) for x in leaves}
+            values = {x: read[x.op](x.source) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
                 inputs = [values[x] for x in node.inputs]
                 values[node] = DOOR.bottom.do(node.op, plan, inputs, node.attrs)
@@ -50,8 +49,6 @@ class Replay:
 
 def _stacked(steps):
     """Return a tensor for each result, with one number per step."""
-    found = []
-    for numbers in zip(*steps):
-        check_single(numbers)
-        found.append(constant(np.array([x.numpy().reshape(()) for x in numbers])))
-    return found
+    check_single(*steps)
+    numbers = [[x.numpy().reshape(()) for x in results] for results in steps]
+    return [constant(np.array(x)) for x in zip(*numbers)]

@@ -10,14 +10,14 @@ import numpy as np
 from levels.hardware import Assembler
 from levels.kernels import ELEMENTWISE, KERNELS
 from levels.support.programs import check_fits, check_form, check_rows
-from levels.support.storage import LockAll, address_of, pinned_addresses
+from levels.support.storage import LockAll, address_of, pinned_address
 
 from .lowering import LOWERINGS, SHARES, _each, _elementwise, row_parts
 from .tensors import Tensor
 
 
 def _place(index, row, before=()):
-    """Return the place of a number in an array, or in a row of it. `before`: in front."""
+    """Return where a number lies in an array, or in row `row`. `before`: in front."""
     place = index if row is None else (row, *index[1:])
     return (*before, *place) or (0,)
 
@@ -30,23 +30,6 @@ def _loaded(a, array, shape, row):
     return values
 
 
-def _store(a, values, array, row, *before):
-    """Write the stores of registers into an array, or into a row of it."""
-    for index in np.ndindex(values.shape):
-        a.store(values[index], array, *_place(index, row, before))
-
-
-def _shapes(graph, parts):
-    """Return {the number of an argument, or a variable: the shape of its array}."""
-    shapes = {}
-    for k, node in graph.leaves("input").items():
-        size = ["rows"] if parts[node] == "row" else node.spec.shape[:1]
-        shapes[k] = [*size, *node.spec.shape[1:]]
-    for variable in graph.leaves("variable") | graph.updates:
-        shapes[variable] = variable.spec.shape
-    return shapes
-
-
 class OpWriter:
     """Writes the ops of a graph as instructions, for batches of one size."""
 
@@ -57,20 +40,24 @@ class OpWriter:
         self.parts = parts
         self.batch = batch
         self.values = {}  # node -> its numbers or registers, as an array: of one row
-        dtype = [x.spec.dtype for x in graph.leaves("input").values()][0]
-        self.a = self.assembler("steps", dtype)
+        inputs = graph.leaves("input")
+        self.a = self.assembler("steps", [*inputs.values()][0].spec.dtype)
         self.batches = self.a.array("batches", "steps", batch, rows_of="rows")
         self.outs = []
         for k, node in enumerate(graph.outputs):
             self.outs.append(self.a.array(f"out{k}", "steps", *node.spec.shape))
         self.arrays = {}  # the number of an argument, or a variable -> its array
-        for source, shape in _shapes(graph, parts).items():
-            name = f"array{len(self.arrays)}"
-            self.arrays[source] = self.a.array(name, *(shape or [1]))
+        for source, x in (inputs | graph.leaves("variable") | graph.updates).items():
+            shape = x.spec.shape or (1,)
+            if source in inputs and parts[x] == "row":
+                shape = ("rows", *shape[1:])
+            self.arrays[source] = self.a.array(f"array{len(self.arrays)}", *shape)
 
     def value_of(self, node, row):
-        """Write an op, or the loads of a leaf. Return its registers."""
+        """Write an op, the loads of a leaf, or new sums. Return the registers."""
         shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
+        if self.parts[node] == "sum":
+            return _each(lambda _: self.a.sum(), np.empty(shape))
         if node.op == "constant":
             return node.source.numpy().astype(object)
         if not node.inputs:
@@ -93,9 +80,7 @@ class StepWriter(OpWriter):
         sums = [node for node, part in self.parts.items() if part == "sum"]
         with self.a.loop("steps") as step:
             self.compute("before")
-            for node in sums:
-                numbers = np.empty(node.spec.shape)
-                self.values[node] = _each(lambda _: self.a.sum(), numbers)
+            self.compute("sum")
             with self.a.loop(self.batch) as k:
                 self.compute("row", self.row_number(step, k))
                 for node in sums:
@@ -124,13 +109,12 @@ class StepWriter(OpWriter):
 
     def keep(self, step, row=None):
         """Store the results and new values of a row, or else those of the step."""
-        now = {x for x in self.parts if (self.parts[x] == "row") == (row is not None)}
-        for node, array in zip(self.graph.outputs, self.outs):
-            if node in now:
-                _store(self.a, self.values[node], array, row, step)
-        for variable, node in self.graph.updates.items():
-            if node in now:
-                _store(self.a, self.values[node], self.arrays[variable], row)
+        stores = [(x, out, (step,)) for x, out in zip(self.graph.outputs, self.outs)]
+        stores += [(x, self.arrays[v], ()) for v, x in self.graph.updates.items()]
+        for node, array, before in stores:
+            if (self.parts[node] == "row") == (row is not None):
+                for index, value in np.ndenumerate(self.values[node]):
+                    self.a.store(value, array, *_place(index, row, before))
 
 
 class RowProgram:
@@ -158,7 +142,8 @@ class RowProgram:
         given = [*outs, *[args[k] for k in self.inputs]]
         addresses = [address_of(x.data) for x in given]
         with self.locks:  # any thread may call it
-            addresses += pinned_addresses(self.variables, self.graph.updates)
+            for v in self.variables:
+                addresses.append(v.pinned or pinned_address(v, v in self.graph.updates))
             self.program.run(self.words(*sizes, *addresses))
         return outs
 

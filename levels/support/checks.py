@@ -132,10 +132,10 @@ def cache_key(x):
     return (type(x), x) if alone else (type(x), x, repr(x))
 
 
-def not_copied(why):
+def not_copied(what, why):
     """Return a `__reduce__` that raises TypeError, for an object that can be neither copied nor saved."""
 
     def __reduce__(self):
-        raise TypeError(why)
+        raise TypeError(f"{what} cannot be copied: {why}")
 
     return __reduce__

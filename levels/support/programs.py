@@ -1,5 +1,6 @@
 """Checks of a function of tensors: of its graph, its results and its programs. Notebook 03 uses them."""
 
+import itertools
 import math
 from contextlib import contextmanager
 
@@ -20,16 +21,23 @@ def check_function(python):
         raise TypeError(f"function: {python!r:.60} is no function")
 
 
-def check_results(name, results):
-    """Raise TypeError if one of a function's results is a dict, a list, or None."""
+def check_trace(symbol, trace):
+    """Raise TypeError for a symbol of another trace."""
+    if symbol.trace is not trace:
+        raise TypeError(f"{symbol!r} is of another trace; return what you need from the function")
+
+
+def check_results(python, results):
+    """Raise TypeError if one of a function's results is a dict, a list, or None. `python` may be None."""
     for x in results:
         if isinstance(x, (list, tuple, dict, set)) or x is None:
+            name = "function" if python is None else getattr(python, "__qualname__", "it")
             raise TypeError(f"{name}: returns a {type(x).__name__}; expected tensors, or one list or tuple of them")
 
 
-def check_single(results):
-    """Raise ValueError unless each of these is a single number."""
-    for x in results:
+def check_single(*steps):
+    """Raise ValueError unless each result of these steps is a single number."""
+    for x in itertools.chain(*steps):
         if math.prod(x.spec.shape) != 1:
             raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
 
@@ -74,16 +82,26 @@ def told_by(op):
 
 
 def say_replayed(function, graph, batch, reasons):
-    """Return why a graph has no program, from [(a back end's name, its reason)]. Say so once, for rows on a CPU.
+    """Return why a graph has no program, from {reason: name of a back end}. Say so once, for rows on a CPU.
 
-    A function that was not written by a reader is `quiet`. A back end whose turn comes later gives no reason.
+    A back end whose turn comes later gives no reason. A function that no reader has written is `quiet`.
     """
-    told = {}
-    for name, why in reasons:
-        told.setdefault(why, f"{name}: {why}")
-    told.pop("", None)
-    why = "; ".join(told.values())
+    why = "; ".join(f"{name}: {why}" for why, name in reasons.items() if why)
     on_cpu = any(x.spec.device.kind == "cpu" for x in graph.ops)
     if batch and on_cpu and not getattr(function, "quiet", False):
         say_once(f"function {function.__name__}: its ops are replayed one by one, which is slower. {why}")
     return why
+
+
+def made_once(function, key, args, over):
+    """Compile a function, and keep the program under this key, which ends with the version of the kernels.
+
+    One thread compiles, and the others wait. Programs of an older version are discarded.
+    """
+    with function.lock:
+        found = function.programs.get(key) or function.compile(args, over)
+        for old in [*function.programs]:
+            if old[-1] != key[-1]:
+                function.programs.pop(old, None)
+        function.programs[key] = found
+    return found

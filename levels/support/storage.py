@@ -70,11 +70,6 @@ def pinned_address(variable, to_write=True):
     return variable.pinned or address_of(variable.current.data)
 
 
-def pinned_addresses(variables, written):
-    """Return the addresses of these variables' numbers, those in `written` to overwrite. Hold all their locks."""
-    return [v.pinned or pinned_address(v, v in written) for v in variables]
-
-
 class LockAll:
     """In a `with` block, holds the locks of these variables. They are acquired in one order, to avoid a deadlock."""
 

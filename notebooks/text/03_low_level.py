@@ -131,6 +131,8 @@ from levels.support.programs import (
     check_results,
     check_rows,
     check_single,
+    check_trace,
+    made_once,
     say_replayed,
     told_by,
 )
@@ -141,7 +143,7 @@ from levels.support.storage import (
     address_of,
     alias,
     makes_variables,
-    pinned_addresses,
+    pinned_address,
 )
 from levels.support.tapes import check_reached, check_taped, leave
 
@@ -1100,7 +1102,8 @@ x0, x0.node
 # %% [markdown]
 # The interpreter notes a node for each op. What existed before the trace becomes a leaf of the graph. A tensor
 # becomes a constant. A variable stays a variable, since its value differs from step to step. The leaf's `source` is that
-# tensor or that variable. `assign` changes what the variable means in the trace, and nothing outside it.
+# tensor or that variable. `assign` changes what the variable means in the trace, and nothing outside it. (`check_trace`,
+# from `levels/support`, refuses a symbol of another trace.)
 
 
 # %%
@@ -1133,14 +1136,9 @@ class Trace(Interpreter):
         return Symbol(self, self.nodes[-1])
 
     def node(self, x):
-        """Return the node of a symbol, or of a tensor, which becomes a constant.
-
-        Raises TypeError for a symbol of another trace.
-        """
+        """Return the node of a symbol, or of a tensor as a constant."""
         x = x if type(x) is Symbol else self.add_leaf("constant", x)
-        if x.trace is not self:
-            told = f"{x!r} is of another trace; return what you need from the function"
-            raise TypeError(told)
+        check_trace(x, self)
         return x.node
 
 
@@ -1179,12 +1177,12 @@ class Graph:
 
 # %%
 #| export graph most trace
-def _results_of(given, name="function"):
+def _results_of(given, python=None):
     """List what a function returned: nothing, one result, or several."""
     if given is None:
         return []
     results = list(given) if type(given) in (list, tuple) else [given]
-    check_results(name, results)
+    check_results(python, results)
     return results
 
 
@@ -1199,12 +1197,10 @@ def trace(python, signature):
     DOOR.top = here
     try:
         result = python(*args)
-        results = _results_of(result, getattr(python, "__qualname__", "it"))
-        outputs = [here.node(as_tensor(x)) for x in results]
+        outputs = [here.node(as_tensor(x)) for x in _results_of(result, python)]
     finally:
         DOOR.top = before
-    variables = [v for v in here.env if isinstance(v, Variable)]
-    new = {v: here.node(here.env[v]) for v in variables}
+    new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.source is not v}
     return Graph(here.nodes, outputs, updates), result
 
@@ -1491,11 +1487,10 @@ class Replay:
 
     def run(self, args):
         """Run one step: update the variables, and return the results."""
-        value_of = {"variable": Variable.read_value, "constant": as_tensor}
-        value_of["input"] = args.__getitem__
+        read = {"variable": Variable.read_value, "constant": as_tensor}
+        read["input"] = args.__getitem__
         with self.lock:  # one thread at a time
-            leaves = [x for x in self.graph.nodes if not x.inputs]
-            values = {x: value_of[x.op](x.source) for x in leaves}
+            values = {x: read[x.op](x.source) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
                 inputs = [values[x] for x in node.inputs]
                 values[node] = DOOR.bottom.do(node.op, plan, inputs, node.attrs)
@@ -1520,11 +1515,9 @@ class Replay:
 #| export replay
 def _stacked(steps):
     """Return a tensor for each result, with one number per step."""
-    found = []
-    for numbers in zip(*steps):
-        check_single(numbers)
-        found.append(constant(np.array([x.numpy().reshape(()) for x in numbers])))
-    return found
+    check_single(*steps)
+    numbers = [[x.numpy().reshape(()) for x in results] for results in steps]
+    return [constant(np.array(x)) for x in zip(*numbers)]
 
 
 # %% [markdown]
@@ -1629,10 +1622,8 @@ def _repeated(node, shape, dy, x):
     return _each(functools.partial(as_instructions, node), dy, x).reshape(shape)
 
 
-LOWERINGS = {  # op -> its numbers, from those of its inputs; else `_elementwise`
-    "matmul": _products,
-    "spread": _repeated,
-}
+# op -> its numbers, from those of its inputs; else `_elementwise`
+LOWERINGS = {"matmul": _products, "spread": _repeated}
 
 # %% [markdown]
 # An op that adds rows up has a row in a second table, `SHARES`. It says what a single row adds to each of the op's
@@ -1647,8 +1638,9 @@ SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
 }
 
 # %% [markdown]
-# An `OpWriter` is `value_of` and `compute` of above, with registers. Arguments and variables lie in arrays, whose
-# shapes `_shapes` lists. If an argument has rows, only one row is loaded. `_place` says where a number lies.
+# An `OpWriter` is `value_of` and `compute` of above, with registers. Arguments and variables lie in arrays. If an
+# argument has rows, only one row is loaded. `_place` says where a number lies in its array. For an op that adds rows
+# up, `value_of` begins a running sum for each of its numbers.
 
 
 # %%
@@ -1657,7 +1649,7 @@ SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
 
 
 def _place(index, row, before=()):
-    """Return the place of a number in an array, or in a row of it. `before`: in front."""
+    """Return where a number lies in an array, or in row `row`. `before`: in front."""
     place = index if row is None else (row, *index[1:])
     return (*before, *place) or (0,)
 
@@ -1668,23 +1660,6 @@ def _loaded(a, array, shape, row):
     for index in np.ndindex(shape):
         values[index] = a.load(array, *_place(index, row))
     return values
-
-
-def _store(a, values, array, row, *before):
-    """Write the stores of registers into an array, or into a row of it."""
-    for index in np.ndindex(values.shape):
-        a.store(values[index], array, *_place(index, row, before))
-
-
-def _shapes(graph, parts):
-    """Return {the number of an argument, or a variable: the shape of its array}."""
-    shapes = {}
-    for k, node in graph.leaves("input").items():
-        size = ["rows"] if parts[node] == "row" else node.spec.shape[:1]
-        shapes[k] = [*size, *node.spec.shape[1:]]
-    for variable in graph.leaves("variable") | graph.updates:
-        shapes[variable] = variable.spec.shape
-    return shapes
 
 
 # %%
@@ -1699,20 +1674,24 @@ class OpWriter:
         self.parts = parts
         self.batch = batch
         self.values = {}  # node -> its numbers or registers, as an array: of one row
-        dtype = [x.spec.dtype for x in graph.leaves("input").values()][0]
-        self.a = self.assembler("steps", dtype)
+        inputs = graph.leaves("input")
+        self.a = self.assembler("steps", [*inputs.values()][0].spec.dtype)
         self.batches = self.a.array("batches", "steps", batch, rows_of="rows")
         self.outs = []
         for k, node in enumerate(graph.outputs):
             self.outs.append(self.a.array(f"out{k}", "steps", *node.spec.shape))
         self.arrays = {}  # the number of an argument, or a variable -> its array
-        for source, shape in _shapes(graph, parts).items():
-            name = f"array{len(self.arrays)}"
-            self.arrays[source] = self.a.array(name, *(shape or [1]))
+        for source, x in (inputs | graph.leaves("variable") | graph.updates).items():
+            shape = x.spec.shape or (1,)
+            if source in inputs and parts[x] == "row":
+                shape = ("rows", *shape[1:])
+            self.arrays[source] = self.a.array(f"array{len(self.arrays)}", *shape)
 
     def value_of(self, node, row):
-        """Write an op, or the loads of a leaf. Return its registers."""
+        """Write an op, the loads of a leaf, or new sums. Return the registers."""
         shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
+        if self.parts[node] == "sum":
+            return _each(lambda _: self.a.sum(), np.empty(shape))
         if node.op == "constant":
             return node.source.numpy().astype(object)
         if not node.inputs:
@@ -1746,9 +1725,7 @@ class StepWriter(OpWriter):
         sums = [node for node, part in self.parts.items() if part == "sum"]
         with self.a.loop("steps") as step:
             self.compute("before")
-            for node in sums:
-                numbers = np.empty(node.spec.shape)
-                self.values[node] = _each(lambda _: self.a.sum(), numbers)
+            self.compute("sum")
             with self.a.loop(self.batch) as k:
                 self.compute("row", self.row_number(step, k))
                 for node in sums:
@@ -1777,19 +1754,18 @@ class StepWriter(OpWriter):
 
     def keep(self, step, row=None):
         """Store the results and new values of a row, or else those of the step."""
-        now = {x for x in self.parts if (self.parts[x] == "row") == (row is not None)}
-        for node, array in zip(self.graph.outputs, self.outs):
-            if node in now:
-                _store(self.a, self.values[node], array, row, step)
-        for variable, node in self.graph.updates.items():
-            if node in now:
-                _store(self.a, self.values[node], self.arrays[variable], row)
+        stores = [(x, out, (step,)) for x, out in zip(self.graph.outputs, self.outs)]
+        stores += [(x, self.arrays[v], ()) for v, x in self.graph.updates.items()]
+        for node, array, before in stores:
+            if (self.parts[node] == "row") == (row is not None):
+                for index, value in np.ndenumerate(self.values[node]):
+                    self.a.store(value, array, *_place(index, row, before))
 
 
 # %% [markdown]
 # `RowProgram` checks the graph, writes the program, and calls it with the addresses of all arrays. The program
 # overwrites the variables' numbers in place. While it runs, `LockAll`, from `levels/support`, holds their locks, and
-# `pinned_addresses` says where their numbers are. Two checks from there raise `NoProgram`. By `check_fits`, the program
+# `pinned_address` says where their numbers are. Two checks from there raise `NoProgram`. By `check_fits`, the program
 # holds numbers of one float dtype, on a CPU. If you have replaced the kernel of an op that is not elementwise, such as
 # `matmul`, no program is made either, so that your kernel runs. By `check_rows`, at most 1,000 numbers are written out
 # for a row: with more, launches are quicker.
@@ -1824,7 +1800,8 @@ class RowProgram:
         given = [*outs, *[args[k] for k in self.inputs]]
         addresses = [address_of(x.data) for x in given]
         with self.locks:  # any thread may call it
-            addresses += pinned_addresses(self.variables, self.graph.updates)
+            for v in self.variables:
+                addresses.append(v.pinned or pinned_address(v, v in self.graph.updates))
             self.program.run(self.words(*sizes, *addresses))
         return outs
 
@@ -1931,12 +1908,12 @@ BACK_ENDS = [RowProgram]  # they make a program of a graph; the first that fits 
 
 def _program_of(function, graph, batch, over):
     """Return the program of the first back end that fits, else a Replay."""
-    reasons = []
+    reasons = {}
     for back_end in BACK_ENDS:
         try:
             return back_end(graph, batch, over)
         except NoProgram as why:  # then the next one is tried
-            reasons.append((back_end.__name__, str(why)))
+            reasons.setdefault(str(why), back_end.__name__)
     return Replay(graph, say_replayed(function, graph, batch, reasons))
 
 
@@ -1954,11 +1931,11 @@ def _packed(outs, result):
 
 
 # %% [markdown]
-# `_Programs` is the dict of `compiled_once`, behind a lock, so that two threads do not compile the same program twice.
-# The key has a number that grows when a kernel in `KERNELS` is replaced: then a new program is made. A function may
-# make variables in its first call, as a layer does. Then it is traced once more, and the second trace finds them.
-# (`makes_variables`, from `levels/support`, raises an error if there are new ones again. `not_copied`, from there too,
-# refuses a copy.)
+# `_Programs` is the dict of `compiled_once`. Its key ends with a number that grows when a kernel in `KERNELS` is
+# replaced. `made_once`, from `levels/support`, calls `compile` for a new key behind a lock, so that two threads do not
+# compile the same program twice. A function may make variables in its first call, as a layer does. Then it is traced
+# once more, and the second trace finds them. (`makes_variables`, from there too, raises an error if there are new ones
+# again, and `not_copied` refuses a copy.)
 
 
 # %% tags=["hide-input"]
@@ -1966,7 +1943,7 @@ def _packed(outs, result):
 class _Programs:
     """A function and its programs, one for each signature."""
 
-    __reduce__ = not_copied("a function cannot be copied: it holds programs and variables")
+    __reduce__ = not_copied("a function", "it holds programs and variables")
 
     def __init__(self, python):
         check_function(python)
@@ -1976,19 +1953,14 @@ class _Programs:
         self.renew()
 
     def renew(self):
-        """Discard the programs: the next call traces again, with Python's new values."""
+        """Discard the programs, so that the next call traces again."""
         self.programs = {}  # key -> (program, what the traced function returned)
         self.traces = 0
 
     def program(self, args, key, over):
         """Return the program for arguments like these, and the traced result."""
         key = key, over, KERNELS.version
-        found = self.programs.get(key)
-        if found is None:
-            with self.lock:  # one thread makes it, and the others wait
-                found = self.programs.get(key) or self.compile(args, over)
-                self.programs[key] = found
-        return found
+        return self.programs.get(key) or made_once(self, key, args, over)
 
     def compile(self, args, over):
         """Trace the function, run the passes, and choose a back end."""
@@ -2007,7 +1979,8 @@ class _Programs:
             graph, result = trace(self.python, signature)
             if not makes_variables(graph, newest, again):
                 break
-        check_single(graph.outputs if over else [])
+        if over:
+            check_single(graph.outputs)
         return graph, result
 
 
@@ -2022,7 +1995,7 @@ class _Programs:
 class Function(_Programs):
     """A function of tensors, traced once for each signature, then run as a program.
 
-    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
+    Raises TypeError for what cannot be called, and for arguments that cannot be keys.
     """
 
     def __call__(self, *args):
@@ -2051,11 +2024,9 @@ class Function(_Programs):
             specs = [x.device.spec((size, *x.shape[1:]), x.dtype) for x in args]
             program, result = self.program(specs, tuple(specs), True)
             outs.append(program.over(args, part))
-        joined = outs[0]
         if len(outs) > 1:
-            joined = [np.concatenate([x.numpy() for x in both]) for both in zip(*outs)]
-            joined = [constant(x) for x in joined]
-        return _packed(joined, result)
+            outs = [[constant(np.concatenate(both)) for both in zip(*outs)]]
+        return _packed(outs[0], result)
 
 
 function = Function
@@ -2172,14 +2143,14 @@ line.named(Variable)
 
 # %%
 #| export tasks
-"""The two tasks with tensors: formulas forward, the tape backward, and all steps in one program."""
+"""The two tasks with tensors: formulas, the tape, and all steps in one program."""
 
 from levels.hardware.tasks import Fit
 from levels.support.inputs import check_inputs, check_task
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
+    """Train a line by SGD on the mean squared error; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     w, b = map(Variable, weights)  # model
 
@@ -2232,7 +2203,7 @@ def dnn(x, weights):
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
+    """Train `dnn` by SGD on binary cross-entropy; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     weights = [Variable(w) for w in weights]  # model
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from levels.hardware import Spec
 from levels.low_level import BACK_ENDS, PASSES, Graph, Node, NoProgram, Tensor
-from levels.support.storage import LockAll, pinned_addresses
+from levels.support.storage import LockAll, pinned_address
 from levels_more.compiler import passes
 from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
 from levels_more.compiler.fused.gather import check_rows, row_limits
@@ -219,7 +219,7 @@ class FusedProgram:
         read = map(args.__getitem__, self.inputs)
         given = [x.data is not None and x.address or address_of(x) for x in (*read, *outs)]  # raises for a freed one
         with self.lock, self.locks:  # the lock is for the block and the buffers, which all calls share
-            homes = pinned_addresses(self.variables, self.graph.updates)
+            homes = [v.pinned or pinned_address(v, v in self.graph.updates) for v in self.variables]
             (self.lists[1] if self.most_threads == 1 else self.current()).run((*sizes, *given, *homes))
         return outs
 
