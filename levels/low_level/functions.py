@@ -120,9 +120,10 @@ class Function(_Programs):
             steps = [self.python(*[gather(x, i) for x in args]) for i in batches]
             return _packed(_stacked([*map(_results_of, steps)]), steps[-1])
         outs = []
+        whole = [x.spec for x in args]
         for part in parts:
             size = part.shape[1]
-            specs = [x.device.spec((size, *x.shape[1:]), x.dtype) for x in args]
+            specs = [x.device.spec((size, *x.shape[1:]), x.dtype) for x in whole]
             program, result = self.program(specs, tuple(specs), True)
             outs.append(program.over(args, part))
         if len(outs) > 1:
