@@ -9,7 +9,7 @@ from levels.support.fronts import absent
 from .autodiff import VJPS, GradientTape, backward_pass, hand_on, plan_spread, reachable, unbroadcast
 from .functions import BACK_ENDS, PASSES, Function, eager, function
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
-from .lowering import LOWERINGS, SHARES, NoProgram, as_instructions, check_fits, row_parts
+from .lowering import LOWERINGS, SHARES, NoProgram, as_instructions, row_parts
 from .module import Module
 from .nn import relu, sigmoid
 from .ops import clip, exp, gather, log, reduce_mean, reduce_sum, sqrt
@@ -24,8 +24,8 @@ __all__ = [
     "BACK_ENDS", "DOOR", "DTYPES", "Function", "GradientTape", "Graph", "Interpreter", "LOWERINGS", "Module",
     "NoProgram", "Node", "OPERATORS", "OpWriter", "Operators", "PASSES", "Replay", "RowProgram", "SHARES",
     "StepWriter", "Symbol", "Tensor", "Trace", "VJPS", "Variable", "Watcher", "apply", "as_instructions", "as_tensor",
-    "backward_pass", "binary_op", "check_fits", "clip", "constant", "dce", "dnn", "dnn_classifier", "eager", "exp",
-    "function", "gather", "hand_on", "linear_regression", "log", "needed_by", "plan_spread", "reachable",
-    "reduce_mean", "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "trace", "unbroadcast"
+    "backward_pass", "binary_op", "clip", "constant", "dce", "dnn", "dnn_classifier", "eager", "exp", "function",
+    "gather", "hand_on", "linear_regression", "log", "needed_by", "plan_spread", "reachable", "reduce_mean",
+    "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "trace", "unbroadcast"
 ]
 __getattr__ = absent(__name__)  # says where there is more

@@ -3,8 +3,9 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 from levels.kernels import PLANNERS, Plan, element_loop, lowered, reduced, scalar
+from levels.support.checks import not_copied
 from levels.support.shapes import check_reshape, same_dtype
-from levels.support.tapes import check_reached, check_rules, check_taped, not_copied
+from levels.support.tapes import check_reached, check_rules, check_taped
 
 from .ops import reduce_sum
 from .tensors import Operators, Watcher, _as_tensors, apply, as_tensor
@@ -133,4 +134,4 @@ class GradientTape(Watcher):
         self.records = None  # the walk is not recorded
         return self.walk(records, tensors[0], tensors[1:])
 
-    __reduce__ = not_copied
+    __reduce__ = not_copied("a tape", "it belongs to the tensors that it recorded")

@@ -143,3 +143,12 @@ def cache_key(x):
         return type(x), repr(x)  # which distinguishes 0.0 from -0.0, and makes NaN equal to itself
     alone = type(x).__eq__ is object.__eq__  # equal to itself only; otherwise equal objects may differ in 0.0 and -0.0
     return (type(x), x) if alone else (type(x), x, repr(x))
+
+
+def not_copied(what, why):
+    """Return a `__reduce__` that raises TypeError, for an object that can be neither copied nor saved."""
+
+    def __reduce__(self):
+        raise TypeError(f"{what} cannot be copied: {why}")
+
+    return __reduce__

@@ -36,6 +36,23 @@ def array_function(symbol, function, types, args, options):
     raise TypeError(f"{told}; write {cure}")
 
 
+class NoNumbers:
+    """A base class of tensors whose numbers are not known: to read `data` raises TypeError, to set it does nothing."""
+
+    __slots__ = ()
+    __array_function__ = array_function  # np.mean(x) says what to write
+
+    @property
+    def data(self):
+        """Raise TypeError: there are no numbers."""
+        cure = "`if` becomes where(mask, x, y), np.mean becomes reduce_mean; return what you need from the function"
+        raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
+
+    @data.setter
+    def data(self, nothing):
+        """Do nothing: there is no memory."""
+
+
 def check_recorded(name, x, kind):
     """Raise TypeError unless x is of this kind, a tensor or a variable: a tape records nothing else."""
     if not isinstance(x, kind):

@@ -19,11 +19,6 @@ def leave(door, tape):
     later.below = tape.below
 
 
-def not_copied(tape):
-    """Raise TypeError: a copy of a tape would hold other tensors."""
-    raise TypeError("a tape cannot be copied: it belongs to the tensors that it recorded")
-
-
 def check_taped(tape, given, tensors, kind):
     """Raise RuntimeError for a tape that was read, TypeError or ValueError for a gradient that would be wrong.
 

@@ -43,7 +43,7 @@ class Function(low_level.Function):
         found = super().compile(args, over)
         if self.traces % 10 == 0:
             why = "once for each new shape, dtype or value"
-            warnings.warn(f"{self.__name__} was traced {self.traces} times, {why}", stacklevel=5)
+            warnings.warn(f"{self.__name__} was traced {self.traces} times, {why}", stacklevel=6)
         return found
 
     def traced(self, signature, over):

@@ -3,7 +3,7 @@
 from levels.low_level import (
     BACK_ENDS, DOOR, DTYPES, Graph, Interpreter, LOWERINGS, NoProgram, Node, OPERATORS, OpWriter, Operators, PASSES,
     Replay, RowProgram, SHARES, StepWriter, Symbol, Tensor, Trace, VJPS, Variable, Watcher, apply, as_instructions,
-    as_tensor, backward_pass, binary_op, check_fits, clip, constant, dce, dnn, dnn_classifier, eager, exp, gather,
+    as_tensor, backward_pass, binary_op, clip, constant, dce, dnn, dnn_classifier, eager, exp, gather,
     hand_on, linear_regression, log, needed_by, plan_spread, reachable, reduce_sum, relu, row_parts, sigmoid, sqrt,
     tasks, trace, unbroadcast,
 )

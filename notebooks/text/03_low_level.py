@@ -120,12 +120,39 @@ import threading
 
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, pool
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
-from levels.support.checks import cache_key, check_bool, check_weights, numeric_array
+from levels.support import programs
+from levels.support.checks import (
+    cache_key,
+    check_bool,
+    check_weights,
+    not_copied,
+    numeric_array,
+)
 from levels.support.inputs import batches_of_rows
-from levels.support.operators import SeveralOps, array_function
+from levels.support.operators import NoNumbers, SeveralOps
+from levels.support.programs import (
+    check_fits,
+    check_form,
+    check_function,
+    check_results,
+    check_rows,
+    check_single,
+    check_trace,
+    made_once,
+    say_replayed,
+    told_by,
+)
 from levels.support.shapes import as_axis, cast, check_limits, row_numbers
-from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, makes_variables, pinned_address
-from levels.support.tapes import check_reached, check_rules, check_taped, leave, not_copied
+from levels.support.storage import (
+    CREATED,
+    LockAll,
+    Storage,
+    address_of,
+    alias,
+    makes_variables,
+    pinned_address,
+)
+from levels.support.tapes import check_reached, check_rules, check_taped, leave
 
 # %% [markdown]
 # The first interpreter runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model
@@ -860,7 +887,7 @@ class GradientTape(Watcher):
         self.records = None  # the walk is not recorded
         return self.walk(records, tensors[0], tensors[1:])
 
-    __reduce__ = not_copied
+    __reduce__ = not_copied("a tape", "it belongs to the tensors that it recorded")
 
 
 # %% [markdown]
@@ -1008,7 +1035,7 @@ trace(mean_error, signature)
 
 # %%
 #| export graph
-"""Tracing: a function of tensors is run once on symbols, and its ops become a graph."""
+"""Tracing: a function is run once on symbols, and its ops become a graph."""
 
 from dataclasses import dataclass
 
@@ -1032,29 +1059,21 @@ class Node:
 #
 # Run these cells and go on, or read how a function becomes nodes.
 #
-# While a function is traced, its tensors are symbols. Here a symbol also holds its node. Reading its numbers, `data`,
-# raises an error that says why there are none yet.
+# While a function is traced, its tensors are symbols. Here a symbol also holds its node. `NoNumbers`, from
+# `levels/support`, raises an error if its numbers, `data`, are read, and says why there are none yet.
 
 
 # %%
 #| export graph
-class Symbol(Tensor):
+class Symbol(NoNumbers, Tensor):
     """A tensor whose numbers are not known yet; its `node` will compute them."""
 
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
         super().__init__(node.spec, source=node)  # no memory of its own
-        self.trace, self.node = trace, node
-
-    @property
-    def data(self):
-        """Raise TypeError: a symbol has no numbers."""
-        cure = "`if` becomes where(mask, x, y), np.mean becomes reduce_mean; return what you need from the function"
-        raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
-
-    data = data.setter(lambda self, nothing: None)  # it has no memory
-    __array_function__ = array_function  # np.mean(x) says what to write
+        self.trace = trace
+        self.node = node
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -1067,17 +1086,18 @@ x0, x0.node
 # %% [markdown]
 # The interpreter notes a node for each op. What existed before the trace becomes a leaf of the graph. A tensor
 # becomes a constant. A variable stays a variable, since its value differs from step to step. The leaf's `source` is that
-# tensor or that variable. `assign` changes what the variable means in the trace, and nothing outside it.
+# tensor or that variable. `assign` changes what the variable means in the trace, and nothing outside it. (`check_trace`,
+# from `levels/support`, refuses a symbol of another trace.)
 
 
 # %%
 #| export graph
 class Trace(Interpreter):
-    """The interpreter that records each op as a node. `env`: {a variable or a constant: its current value}."""
+    """The interpreter that records each op as a node, and runs none."""
 
     def __init__(self):
         self.nodes = []
-        self.env = {}
+        self.env = {}  # a variable or a constant -> its current value, a symbol
 
     def do(self, op, plan, inputs, attrs):
         return self.add_node(op, [self.node(x) for x in inputs], attrs, plan.spec)
@@ -1089,22 +1109,20 @@ class Trace(Interpreter):
         self.env[variable] = value
 
     def add_leaf(self, kind, x):
-        """Return the current value of a variable or a constant tensor; at first, a new leaf."""
+        """Return the value of a variable or a constant tensor; at first, a new leaf."""
         if x not in self.env:
             self.env[x] = self.add_node(kind, [], {}, x.spec, x)
         return self.env[x]
 
-    def add_node(self, op, inputs, attrs, spec, source=None):
+    def add_node(self, *node):
         """Add a node to the trace, and return its symbol."""
-        node = Node(op, inputs, attrs, spec, source)
-        self.nodes.append(node)
-        return Symbol(self, node)
+        self.nodes.append(Node(*node))
+        return Symbol(self, self.nodes[-1])
 
     def node(self, x):
-        """Return the node of a symbol, or of a tensor as a constant. Raises TypeError for another trace's symbol."""
+        """Return the node of a symbol, or of a tensor as a constant."""
         x = x if type(x) is Symbol else self.add_leaf("constant", x)
-        if x.trace is not self:
-            raise TypeError(f"{x!r} is of another trace; return what you need from the function")
+        check_trace(x, self)
         return x.node
 
 
@@ -1137,31 +1155,33 @@ class Graph:
 
 
 # %% [markdown]
-# `trace` runs a function on symbols. It returns the graph, and what the function returned.
+# `trace` runs a function on symbols. It returns the graph, and what the function returned. (`check_results`, from
+# `levels/support`, refuses a dict, or a list in a list.)
 
 
 # %%
 #| export graph most trace
-def _results_of(given, name="function"):
-    """List a function's results: none, one, or all in a list or tuple. Raises TypeError for dicts and nested lists."""
+def _results_of(given, python=None):
+    """List what a function returned: nothing, one result, or several."""
     if given is None:
         return []
     results = list(given) if type(given) in (list, tuple) else [given]
-    for x in results:
-        if isinstance(x, (list, tuple, dict, set)) or x is None:
-            raise TypeError(f"{name}: returns a {type(x).__name__}; expected tensors, or one list or tuple of them")
+    check_results(python, results)
     return results
 
 
 def trace(python, signature):
-    """Run `python` on symbols of these Specs. Return the graph, and what `python` returned."""
+    """Run a function on symbols of these Specs. Return its graph and its result."""
     here = Trace()
     before = DOOR.top
-    args = [here.add_node("input", [], {}, x, k) if type(x) is Spec else x for k, x in enumerate(signature)]
+    args = list(signature)
+    for k, x in enumerate(args):
+        if type(x) is Spec:
+            args[k] = here.add_node("input", [], {}, x, k)
     DOOR.top = here
     try:
         result = python(*args)
-        outputs = [here.node(as_tensor(x)) for x in _results_of(result, getattr(python, "__qualname__", "it"))]
+        outputs = [here.node(as_tensor(x)) for x in _results_of(result, python)]
     finally:
         DOOR.top = before
     new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
@@ -1237,8 +1257,9 @@ def needed_by(nodes, wanted):
 # %%
 #| export graph
 def dce(graph):
-    """Eliminate dead code: return a graph of only the nodes that a result or a new value needs."""
-    return Graph(needed_by(graph.nodes, [*graph.outputs, *graph.updates.values()]), graph.outputs, graph.updates)
+    """Eliminate dead code: keep the nodes that a result or a new value needs."""
+    wanted = [*graph.outputs, *graph.updates.values()]
+    return Graph(needed_by(graph.nodes, wanted), graph.outputs, graph.updates)
 
 
 # %%
@@ -1437,25 +1458,32 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 
 
 class Replay:
-    """A graph that runs op by op, as in eager mode, but without the Python code. `why`: why there is no program."""
+    """A graph that runs op by op, without its Python code. `why`: why no program."""
 
     def __init__(self, graph, why=""):
-        self.graph, self.why, self.lock = graph, why, threading.Lock()
-        self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
+        self.graph = graph
+        self.why = why
+        self.lock = threading.Lock()
+        self.plans = []
+        for node in graph.ops:
+            specs = [x.spec for x in node.inputs]
+            self.plans.append((node, planned(node.op, specs, node.attrs)))
 
     def run(self, args):
-        """Run one step on these arguments: update the variables, and return the results."""
-        value_of = {"input": args.__getitem__, "variable": Variable.read_value, "constant": as_tensor}
+        """Run one step: update the variables, and return the results."""
+        read = {"variable": Variable.read_value, "constant": as_tensor}
+        read["input"] = args.__getitem__
         with self.lock:  # one thread at a time
-            values = {x: value_of[x.op](x.source) for x in self.graph.nodes if not x.inputs}
+            values = {x: read[x.op](x.source) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
-                values[node] = DOOR.bottom.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
+                inputs = [values[x] for x in node.inputs]
+                values[node] = DOOR.bottom.do(node.op, plan, inputs, node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.set_value(values[node])
         return [alias(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
-        """Run a step for each row of `batches`. Return a tensor for each result, with one number per step."""
+        """Run a step for each row of `batches`. Each result has one number per step."""
         return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):
@@ -1463,26 +1491,17 @@ class Replay:
 
 
 # %% [markdown]
-# Over many steps, each result has to be a single number, such as the loss. `_stacked` makes one tensor of all of them.
+# Over many steps, each result has to be a single number, such as the loss: `check_single`, from `levels/support`,
+# refuses anything else. `_stacked` makes one tensor of all of them.
 
 
 # %%
 #| export replay
-import math
-
-
-def _check_single(results):
-    """Raise ValueError unless each of these is a single number."""
-    for x in results:
-        if math.prod(x.spec.shape) != 1:
-            raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
-
-
 def _stacked(steps):
     """Return a tensor for each result, with one number per step."""
-    for results in steps:
-        _check_single(results)
-    return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
+    check_single(*steps)
+    numbers = [[x.numpy().reshape(()) for x in results] for results in steps]
+    return [constant(np.array(x)) for x in zip(*numbers)]
 
 
 # %% [markdown]
@@ -1496,22 +1515,18 @@ def _stacked(steps):
 """Which op of a step has rows, and how each op is written as instructions."""
 
 
-class NoProgram(Exception):
-    """The reason why a graph cannot become a program of some kind."""
+NoProgram = programs.NoProgram  # the reason why a graph cannot become a program
 
 
 def _with_one_more(node, inputs, batch):
-    """Return a node's Spec for a batch with one row more, from its inputs' Specs then.
-
-    Raises NoProgram if there is none, or if the node grows by more than a row.
-    """
+    """Return a node's Spec for one row more, from its inputs' Specs for one more."""
     spec = node.spec
-    attrs = node.attrs
     grown = (batch + 1, *spec.shape[1:])
     if node.op == "input" and spec.shape[:1] == (batch,):
         return spec.device.spec(grown, spec.dtype)
     if inputs == [x.spec for x in node.inputs]:
         return spec
+    attrs = node.attrs
     if attrs.get("shape", ())[:1] == (batch,):
         attrs = attrs | {"shape": grown}
     try:
@@ -1530,13 +1545,11 @@ def _with_one_more(node, inputs, batch):
 # %%
 #| export lowering
 def row_parts(graph, batch):
-    """Return {node: its part}. Raises NoProgram for a graph that does not split.
-
-    It is "row" if the node has rows, "sum" if it adds rows up, "after" if it needs
-    a sum, else "before".
+    """Return {node: "row" if it has rows, "sum" if it adds them up, "after" if it needs
+    a sum, else "before"}. Raises NoProgram for a graph that does not split.
     """
     parts = {}
-    larger = {}
+    larger = {}  # node -> its Spec for a batch with one row more
     for node in graph.nodes:
         read = {parts[x] for x in node.inputs}
         needs_sum = bool(read & {"sum", "after"})
@@ -1554,7 +1567,9 @@ def row_parts(graph, batch):
 
 # %% [markdown]
 # The table `LOWERINGS` is `value_of` for any graph. An elementwise op needs no row in it: its scalar function is applied to
-# every number. A function that branches with `if` on a number cannot become instructions.
+# every number. A function that branches with `if` on a number cannot become instructions. Two helpers from
+# `levels/support` raise `NoProgram` then: `told_by` for an error of that function, and `check_form` for an op without
+# a row in a table.
 
 
 # %%
@@ -1566,19 +1581,15 @@ def _each(function, *arrays):
 
 def as_instructions(node, *values, **numbers):
     """Call an op's scalar function on registers. Raises NoProgram if that fails."""
-    try:
+    with told_by(node.op):
         return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
-    except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
-        told = f"the function of {node.op} cannot be written as instructions ({why})"
-        raise NoProgram(told) from None
 
 
 def _elementwise(node, shape, *inputs):
-    if node.op not in ELEMENTWISE:
-        raise NoProgram(f"{node.op} has no form for single numbers")
+    check_form("single numbers", node.op, ELEMENTWISE)
     attrs = {name: value for name, value in node.attrs.items() if name != "shape"}
-    values = _each(lambda *numbers: as_instructions(node, *numbers, **attrs), *inputs)
-    return np.broadcast_to(values, shape)
+    written = functools.partial(as_instructions, node, **attrs)
+    return np.broadcast_to(_each(written, *inputs), shape)
 
 
 def _products(node, shape, x, w):
@@ -1595,10 +1606,8 @@ def _repeated(node, shape, dy, x):
     return _each(functools.partial(as_instructions, node), dy, x).reshape(shape)
 
 
-LOWERINGS = {  # op -> its numbers, from those of its inputs; else `_elementwise`
-    "matmul": _products,
-    "spread": _repeated,
-}
+# op -> its numbers, from those of its inputs; else `_elementwise`
+LOWERINGS = {"matmul": _products, "spread": _repeated}
 
 # %% [markdown]
 # An op that adds rows up has a row in a second table, `SHARES`. It says what a single row adds to each of the op's
@@ -1607,49 +1616,15 @@ LOWERINGS = {  # op -> its numbers, from those of its inputs; else `_elementwise
 
 # %%
 #| export lowering
-import operator
-
 SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
     "matmul": lambda shape, x, dy: [x.T * dy],
     "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
 }
 
-
-def _add_row(node, sums, *inputs):
-    """Add to an op's sums what one row has. Raises NoProgram if SHARES lacks the op."""
-    if node.op not in SHARES:
-        raise NoProgram(f"{node.op} has no form for the share of a row")
-    for term in SHARES[node.op](node.spec.shape, *inputs):
-        _each(operator.iadd, sums, term)
-
-
-# %% [markdown]
-# The program holds numbers of one float dtype, on a CPU. If you have replaced the kernel of an op that is not
-# elementwise, such as `matmul`, no program is made either, so that your kernel runs.
-
-
-# %%
-#| export lowering
-def check_fits(graph):
-    """Raise NoProgram for several dtypes, empty arrays, other devices or kernels."""
-    leaves = [x for x in graph.nodes if x.op in ("input", "variable")]
-    edges = {x.spec.dtype for x in (*graph.outputs, *graph.updates.values(), *leaves)}
-    dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)} | edges
-    if len(dtypes) != 1 or dtypes.isdisjoint(REAL):
-        told = ", ".join(sorted(map(str, dtypes)))
-        told = f"it has {told}; expected one float dtype, and no bools outside"
-        raise NoProgram(told)
-    for node in graph.nodes:
-        kind = node.spec.device.kind
-        ours = not node.inputs or node.op in ELEMENTWISE
-        ours = ours or KERNELS.is_first(node.op, kind)
-        if kind != "cpu" or not ours or 0 in node.spec.shape:
-            raise NoProgram(f"{node!r} on {kind} is left to its kernel")
-
-
 # %% [markdown]
 # An `OpWriter` is `value_of` and `compute` of above, with registers. Arguments and variables lie in arrays. If an
-# argument has rows, only one row is loaded. `_places` says where each number lies in its array.
+# argument has rows, only one row is loaded. `_place` says where a number lies in its array. For an op that adds rows
+# up, `value_of` begins a running sum for each of its numbers.
 
 
 # %%
@@ -1657,47 +1632,18 @@ def check_fits(graph):
 """A back end that makes a step one program: a loop over the rows, then the update."""
 
 
-def _places(shape, row, before=()):
-    """List (index of a number, its place in an array). `before`: indices in front."""
-    found = []
-    for index in np.ndindex(shape):
-        place = index if row is None else (row, *index[1:])
-        found.append((index, (*before, *place) or (0,)))
-    return found
+def _place(index, row, before=()):
+    """Return where a number lies in an array, or in row `row`. `before`: in front."""
+    place = index if row is None else (row, *index[1:])
+    return (*before, *place) or (0,)
 
 
 def _loaded(a, array, shape, row):
     """Write the loads of an array, or of a row of it. Return the registers."""
     values = np.empty(shape, object)
-    for index, place in _places(shape, row):
-        values[index] = a.load(array, *place)
+    for index in np.ndindex(shape):
+        values[index] = a.load(array, *_place(index, row))
     return values
-
-
-def _store(a, values, array, *before, row):
-    """Write the stores of registers into an array, or into a row of it."""
-    for index, place in _places(values.shape, row, before):
-        a.store(values[index], array, *place)
-
-
-def _declared(a, graph, parts, batch):
-    """Declare the arrays of a program: the row numbers, the results, and a dict.
-
-    The dict is {the number of an argument, or a variable: its array}.
-    """
-    batches = a.array("batches", "steps", batch, rows_of="rows")
-    outs = []
-    for k, node in enumerate(graph.outputs):
-        outs.append(a.array(f"out{k}", "steps", *node.spec.shape))
-    arrays = {}
-    for k, node in graph.leaves("input").items():
-        shape = node.spec.shape or (1,)
-        shape = ("rows", *shape[1:]) if parts[node] == "row" else shape
-        arrays[k] = a.array(f"array{len(arrays)}", *shape)
-    for variable in graph.leaves("variable") | graph.updates:
-        shape = variable.spec.shape or (1,)
-        arrays[variable] = a.array(f"array{len(arrays)}", *shape)
-    return batches, outs, arrays
 
 
 # %%
@@ -1712,13 +1658,24 @@ class OpWriter:
         self.parts = parts
         self.batch = batch
         self.values = {}  # node -> its numbers or registers, as an array: of one row
-        dtype = [x.spec.dtype for x in graph.leaves("input").values()][0]
-        self.a = self.assembler("steps", dtype)
-        self.batches, self.outs, self.arrays = _declared(self.a, graph, parts, batch)
+        inputs = graph.leaves("input")
+        self.a = self.assembler("steps", [*inputs.values()][0].spec.dtype)
+        self.batches = self.a.array("batches", "steps", batch, rows_of="rows")
+        self.outs = []
+        for k, node in enumerate(graph.outputs):
+            self.outs.append(self.a.array(f"out{k}", "steps", *node.spec.shape))
+        self.arrays = {}  # the number of an argument, or a variable -> its array
+        for source, x in (inputs | graph.leaves("variable") | graph.updates).items():
+            shape = x.spec.shape or (1,)
+            if source in inputs and parts[x] == "row":
+                shape = ("rows", *shape[1:])
+            self.arrays[source] = self.a.array(f"array{len(self.arrays)}", *shape)
 
     def value_of(self, node, row):
-        """Write an op, or the loads of a leaf. Return its registers."""
+        """Write an op, the loads of a leaf, or new sums. Return the registers."""
         shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
+        if self.parts[node] == "sum":
+            return _each(lambda _: self.a.sum(), np.empty(shape))
         if node.op == "constant":
             return node.source.numpy().astype(object)
         if not node.inputs:
@@ -1732,110 +1689,86 @@ class OpWriter:
             if self.parts[node] == part:
                 self.values[node] = self.value_of(node, row)
 
-    def keep(self, step, row=None):
-        """Store the results and new values of a row, or else those of the step."""
-        now = {x for x in self.parts if (self.parts[x] == "row") == (row is not None)}
-        for node, array in zip(self.graph.outputs, self.outs):
-            if node in now:
-                _store(self.a, self.values[node], array, step, row=row)
-        for variable, node in self.graph.updates.items():
-            if node in now:
-                _store(self.a, self.values[node], self.arrays[variable], row=row)
-
 
 # %% [markdown]
-# `keep` stores results, and new values of variables. (A new value may belong to a row: with a single row, the gradient of
-# a bias needs no sum.)
-#
-# A `StepWriter` is `by_rows`: its methods `before`, `row`, `sum` and `after` write the four parts of a step. `write`
-# puts them into two loops, over the steps, and over the rows of a batch.
+# A `StepWriter` is `by_rows`. Its `write` has two loops, over the steps, and over the rows of a batch. An op that adds
+# rows up has running sums in `values` while the rows are read, and their totals from then on. `keep` stores results,
+# and new values of variables. (A new value may belong to a row: with a single row, the gradient of a bias needs no sum.)
 
 
 # %%
 #| export row_program
+import operator
+
+
 class StepWriter(OpWriter):
-    """Writes a loop over steps: what is before the rows, each row, sums, the rest."""
+    """Writes a loop over steps: what is before the rows, each row, what is after."""
 
     def write(self):
         """Write the program, and return it."""
+        sums = [node for node, part in self.parts.items() if part == "sum"]
         with self.a.loop("steps") as step:
-            self.before()
+            self.compute("before")
+            self.compute("sum")
             with self.a.loop(self.batch) as k:
-                self.row(step, k)
-            self.sum()
-            self.after(step)
+                self.compute("row", self.row_number(step, k))
+                for node in sums:
+                    self.add_row(node)
+                self.keep(step, k)
+            for node in sums:
+                self.values[node] = self.totals(self.values[node])
+            self.compute("after")
+            self.keep(step)
         return self.a.assemble()
 
-    def before(self):
-        """Compute what needs no row, and begin the sums."""
-        self.compute("before")
-        self.sums = {}  # node -> an array of running sums
-        for node, part in self.parts.items():
-            if part == "sum":
-                shape = node.spec.shape
-                self.sums[node] = _each(lambda _: self.a.sum(), np.empty(shape))
-
-    def row(self, step, k):
-        """Compute row k of the step's batch, and add its shares to the sums."""
-        self.compute("row", self.row_number(step, k))
-        for node, sums in self.sums.items():
-            _add_row(node, sums, *[self.values[x] for x in node.inputs])
-        self.keep(step, k)
-
     def row_number(self, step, k):
-        """Load the number of a row."""
+        """Load the number of row k of a step's batch."""
         return self.a.load(self.batches, step, k)
 
-    def sum(self):
-        """Take the totals of the sums."""
-        for node, sums in self.sums.items():
-            self.values[node] = np.asarray(self.totals(sums), object)
+    def add_row(self, node):
+        """Add to an op's sums what one row has. Raises NoProgram if SHARES lacks it."""
+        check_form("the share of a row", node.op, SHARES)
+        inputs = [self.values[x] for x in node.inputs]
+        for term in SHARES[node.op](node.spec.shape, *inputs):
+            _each(operator.iadd, self.values[node], term)
 
     def totals(self, sums):
         """Return the totals of an array of running sums."""
         return _each(lambda one: one.total(), sums)
 
-    def after(self, step):
-        """Compute what needs the sums."""
-        self.compute("after")
-        self.keep(step)
+    def keep(self, step, row=None):
+        """Store the results and new values of a row, or else those of the step."""
+        stores = [(x, out, (step,)) for x, out in zip(self.graph.outputs, self.outs)]
+        stores += [(x, self.arrays[v], ()) for v, x in self.graph.updates.items()]
+        for node, array, before in stores:
+            if (self.parts[node] == "row") == (row is not None):
+                for index, value in np.ndenumerate(self.values[node]):
+                    self.a.store(value, array, *_place(index, row, before))
 
 
 # %% [markdown]
 # `RowProgram` checks the graph, writes the program, and calls it with the addresses of all arrays. The program
 # overwrites the variables' numbers in place. While it runs, `LockAll`, from `levels/support`, holds their locks, and
-# `pinned_address` says where their numbers are.
+# `pinned_address` says where their numbers are. Two checks from there raise `NoProgram`. By `check_fits`, the program
+# holds numbers of one float dtype, on a CPU. If you have replaced the kernel of an op that is not elementwise, such as
+# `matmul`, no program is made either, so that your kernel runs. By `check_rows`, at most 1,000 numbers are written out
+# for a row: with more, launches are quicker.
 
 # %% tags=["hide-input"]
 #| export row_program
 import struct
 
-_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
-
-
-def _check_rows(parts):
-    """Raise NoProgram if no node has rows, or if there are too many numbers for one."""
-    if "row" not in parts.values():
-        raise NoProgram("it reads no rows")
-    work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in parts.items())
-    if work > _LARGEST_ROW:
-        told = f"it has {work:,} numbers for each row, and a row program takes"
-        raise NoProgram(f"{told} {_LARGEST_ROW:,}")
-
 
 class RowProgram:
-    """A graph as one program. Any thread may call it.
-
-    Raises NoProgram if the graph does not split into rows, or if a row is too large.
-    """
+    """A graph as one program. Raises NoProgram if it cannot become one."""
 
     writer = StepWriter
 
     def __init__(self, graph, batch, over=False):
-        check_fits(graph)
+        check_fits(graph, KERNELS, ELEMENTWISE)
         self.graph = graph
         self.parts = row_parts(graph, batch) if batch else {}
-        _check_rows(self.parts)
+        check_rows(self.parts)
         self.program = self.writer(graph, self.parts, batch).write()
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [*graph.leaves("input")]
@@ -1850,10 +1783,9 @@ class RowProgram:
         outs = [Tensor(spec) for spec in specs]
         given = [*outs, *[args[k] for k in self.inputs]]
         addresses = [address_of(x.data) for x in given]
-        with self.locks:
+        with self.locks:  # any thread may call it
             for v in self.variables:
-                address = v.pinned or pinned_address(v, v in self.graph.updates)
-                addresses.append(address)
+                addresses.append(v.pinned or pinned_address(v, v in self.graph.updates))
             self.program.run(self.words(*sizes, *addresses))
         return outs
 
@@ -1865,8 +1797,7 @@ class RowProgram:
         """Run a step for each row of `batches`. Each result has one number per step."""
         steps = len(batches)
         specs = [spec.device.spec((steps,), spec.dtype) for spec in self.specs]
-        sizes = steps, len(args[0].data), batches.ctypes.data
-        return self.launch(args, specs, sizes)
+        return self.launch(args, specs, (steps, len(args[0].data), batches.ctypes.data))
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one row program"
@@ -1940,7 +1871,7 @@ for count in (10, 10, 4, 10):
 
 # %%
 #| export functions
-"""A function of tensors that is traced once for each signature, and then runs as a program."""
+"""A function that is traced once for each signature, and then runs as a program."""
 
 
 def eager():
@@ -1950,43 +1881,32 @@ def eager():
 
 # %% [markdown]
 # Two lists can be extended from outside. (`levels_more` does this.) `PASSES` make a graph smaller. `BACK_ENDS` make a
-# program of it. They are tried in the order of the list, and one that does not fit raises `NoProgram`.
+# program of it. They are tried in the order of the list, and one that does not fit raises `NoProgram`. If none fits,
+# `say_replayed`, from `levels/support`, says once that the ops are replayed, and why.
 
 # %%
 #| export functions
-from levels.support.said import say_once
-
 PASSES = [dce]  # functions that make a graph smaller, in this order
 BACK_ENDS = [RowProgram]  # they make a program of a graph; the first that fits does it
 
 
-def _program_of(graph, batch, over):
+def _program_of(function, graph, batch, over):
     """Return the program of the first back end that fits, else a Replay."""
     reasons = {}
     for back_end in BACK_ENDS:
         try:
             return back_end(graph, batch, over)
         except NoProgram as why:  # then the next one is tried
-            reasons.setdefault(str(why), f"{back_end.__name__}: {why}")
-    reasons.pop("", None)  # of a back end whose turn comes later
-    return Replay(graph, "; ".join(reasons.values()))
+            reasons.setdefault(str(why), back_end.__name__)
+    return Replay(graph, say_replayed(function, graph, batch, reasons))
 
 
 # %% [markdown]
-# A function may make variables in its first call, as a layer does. Then it is traced once more: the second trace finds
-# them. (`makes_variables`, from `levels/support`, raises an error if there are new ones again.)
+# A function returns what Python returned during the trace, with the program's tensors in it:
+
 
 # %% tags=["hide-input"]
 #| export functions
-def _traced(python, signature):
-    """Trace a function. Trace it again if it made variables, as a layer does at first."""
-    for again in (False, True):
-        newest = next(CREATED)
-        graph, result = trace(python, signature)
-        if not makes_variables(graph, newest, again):
-            return graph, result
-
-
 def _packed(outs, result):
     """Return these tensors in the form of the traced result: None, one, or several."""
     if result is None:
@@ -1995,42 +1915,36 @@ def _packed(outs, result):
 
 
 # %% [markdown]
-# `_Programs` is the dict of `compiled_once`, behind a lock, so that two threads do not compile the same program twice.
-# The dict is emptied when a kernel in `KERNELS` is replaced.
+# `_Programs` is the dict of `compiled_once`. Its key ends with a number that grows when a kernel in `KERNELS` is
+# replaced. `made_once`, from `levels/support`, calls `compile` for a new key behind a lock, so that two threads do not
+# compile the same program twice. A function may make variables in its first call, as a layer does. Then it is traced
+# once more, and the second trace finds them. (`makes_variables`, from there too, raises an error if there are new ones
+# again, and `not_copied` refuses a copy.)
 
 
 # %% tags=["hide-input"]
 #| export functions
 class _Programs:
-    """A function and its programs. Raises TypeError unless it is callable."""
+    """A function and its programs, one for each signature."""
 
-    tell = staticmethod(say_once)
+    __reduce__ = not_copied("a function", "it holds programs and variables")
 
     def __init__(self, python):
-        if not callable(python):
-            raise TypeError(f"function: {python!r:.60} is no function")
+        check_function(python)
         functools.update_wrapper(self, python)
         self.python = python
         self.lock = threading.RLock()
-        self.version = KERNELS.version
         self.renew()
 
     def renew(self):
-        """Discard the programs: the next call traces again, with Python's new values."""
+        """Discard the programs, so that the next call traces again."""
         self.programs = {}  # key -> (program, what the traced function returned)
         self.traces = 0
 
     def program(self, args, key, over):
         """Return the program for arguments like these, and the traced result."""
-        if self.version != KERNELS.version:  # a kernel was replaced
-            self.programs = {}
-            self.version = KERNELS.version
-        found = self.programs.get((key, over))
-        if found is None:
-            with self.lock:  # one thread makes it, and the others wait
-                found = self.programs.get((key, over)) or self.compile(args, over)
-                self.programs[key, over] = found
-        return found
+        key = key, over, KERNELS.version
+        return self.programs.get(key) or made_once(self, key, args, over)
 
     def compile(self, args, over):
         """Trace the function, run the passes, and choose a back end."""
@@ -2039,22 +1953,19 @@ class _Programs:
         graph, result = self.traced(signature, over)
         for one_pass in PASSES:
             graph = one_pass(graph)
-        batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
-        program = _program_of(graph, batch, over)
-        if type(program) is Replay and batch and any(x.spec.device.kind == "cpu" for x in graph.ops):
-            why = f"its ops are replayed one by one, which is slower. {program.why}"
-            self.tell(f"function {self.__name__}: {why}")
-        return program, result
+        sizes = [x.shape[0] for x in signature if type(x) is Spec and x.shape]
+        return _program_of(self, graph, sizes[0] if sizes else None, over), result
 
     def traced(self, signature, over):
         """Return the graph, and what the function returned."""
-        graph, result = _traced(self.python, signature)
+        for again in (False, True):
+            newest = next(CREATED)
+            graph, result = trace(self.python, signature)
+            if not makes_variables(graph, newest, again):
+                break
         if over:
-            _check_single(graph.outputs)
+            check_single(graph.outputs)
         return graph, result
-
-    def __reduce__(self):
-        raise TypeError("a function cannot be copied: it holds programs and variables")
 
 
 # %% [markdown]
@@ -2068,13 +1979,14 @@ class _Programs:
 class Function(_Programs):
     """A function of tensors, traced once for each signature, then run as a program.
 
-    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
+    Raises TypeError for what cannot be called, and for arguments that cannot be keys.
     """
 
     def __call__(self, *args):
         if DOOR.top is not DOOR.bottom:  # a tape or a trace needs to see every op
             return self.python(*args)
-        args = [as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x for x in args]
+        arrays = np.ndarray, Variable
+        args = [as_tensor(x) if isinstance(x, arrays) else x for x in args]
         key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
         program, result = self.program(args, key, False)
         return _packed(program.run(args), result)
@@ -2087,15 +1999,18 @@ class Function(_Programs):
         args = _as_tensors(args)
         parts = batches_of_rows(args, batches)  # two, if the last batch is shorter
         if DOOR.top is not DOOR.bottom:
-            steps = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
+            batches = [rows for part in parts for rows in part]
+            steps = [self.python(*[gather(x, i) for x in args]) for i in batches]
             return _packed(_stacked([*map(_results_of, steps)]), steps[-1])
         outs = []
+        whole = [x.spec for x in args]
         for part in parts:
-            specs = [x.spec.device.spec((part.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in args]
+            size = part.shape[1]
+            specs = [x.device.spec((size, *x.shape[1:]), x.dtype) for x in whole]
             program, result = self.program(specs, tuple(specs), True)
             outs.append(program.over(args, part))
         if len(outs) > 1:
-            outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
+            outs = [[constant(np.concatenate(both)) for both in zip(*outs)]]
         return _packed(outs[0], result)
 
 
@@ -2212,14 +2127,14 @@ line.named(Variable)
 
 # %%
 #| export tasks
-"""The two tasks with tensors: formulas forward, the tape backward, and all steps in one program."""
+"""The two tasks with tensors: formulas, the tape, and all steps in one program."""
 
 from levels.hardware.tasks import Fit
 from levels.support.inputs import check_inputs, check_task
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
+    """Train a line by SGD on the mean squared error; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     w, b = map(Variable, weights)  # model
 
@@ -2272,7 +2187,7 @@ def dnn(x, weights):
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
+    """Train `dnn` by SGD on binary cross-entropy; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     weights = [Variable(w) for w in weights]  # model
 

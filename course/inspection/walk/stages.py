@@ -205,7 +205,7 @@ def compiled_program(walk):
 def loop(walk):
     text = walk.program.text
     program = walk.program
-    marks = "a.loop(self.batch", "self.row(", "self.sum(", "self.after("
+    marks = "a.loop(self.batch", "self.add_row(", "self.totals(", 'self.compute("after")'
     write = walk.source(walk.compiled.last("StepWriter.write"), *marks)
     shown = ["…" if k is None else text[k].strip() for k in program.loop_lines()]
     marked = {k for k, line in enumerate(shown) if " = load i64" in line or "icmp" in line}

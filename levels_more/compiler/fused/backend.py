@@ -248,6 +248,8 @@ class FusedProgram:
 class ShortFunction(Function):
     """A Function that, if a step is small (see SHORT), gets a FusedProgram first: it has the least overhead."""
 
+    quiet = True  # it was not written by a reader, so nobody is told that its ops are replayed
+
     def compile(self, args, over):
         graph, result = self.traced([x.spec for x in args], over)
         if sum(node.spec.nbytes for node in graph.nodes) <= SHORT:
@@ -263,9 +265,6 @@ class ShortFunction(Function):
     def prepared(self, graph):
         """The graph to make a program of. A subclass may change it."""
         return graph
-
-    def tell(self, text):
-        """Print nothing: this function was not written by a reader."""
 
 
 def fused_first(graph, batch, over=False):
