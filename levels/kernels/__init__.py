@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 
-from levels.support.fronts import absent
+from levels.support.fronts import absent, public
 
 from .array_kernels import gather, matmul_ikj, plan_gather, plan_matmul
 from .elementwise import (
@@ -17,11 +17,5 @@ from .registry import (
 )
 from .tasks import dnn_backward, dnn_classifier, dnn_forward, linear_forward, linear_regression
 
-__all__ = [
-    "BACKENDS", "ELEMENTWISE", "IN_USE", "KERNELS", "NUMBERS", "PLANNERS", "PLANS", "PLAN_FINISHERS", "Plan",
-    "REDUCTIONS", "UPDATES", "counted", "dnn_backward", "dnn_classifier", "dnn_forward", "element_loop", "gather",
-    "kernel", "launch", "linear_forward", "linear_regression", "loop_source", "lowered", "matmul_ikj", "nest",
-    "places_of", "plan", "plan_elementwise", "plan_gather", "plan_loop", "plan_matmul", "plan_reduce", "planned",
-    "reduce_loop", "reduced", "relu_grad", "scalar", "use"
-]
+__all__ = public(globals())
 __getattr__ = absent(__name__)  # says where there is more

@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 
-from levels.support.fronts import absent
+from levels.support.fronts import absent, public
 
 from .autodiff import VJPS, GradientTape, backward_pass, hand_on, plan_spread, reachable, unbroadcast
 from .functions import BACK_ENDS, PASSES, Function, eager, function
@@ -20,12 +20,5 @@ from .tensors import (
     DOOR, DTYPES, OPERATORS, Interpreter, Operators, Tensor, Variable, Watcher, apply, as_tensor, binary_op, constant
 )
 
-__all__ = [
-    "BACK_ENDS", "DOOR", "DTYPES", "Function", "GradientTape", "Graph", "Interpreter", "LOWERINGS", "Module",
-    "NoProgram", "Node", "OPERATORS", "OpWriter", "Operators", "PASSES", "Replay", "RowProgram", "SHARES",
-    "StepWriter", "Symbol", "Tensor", "Trace", "VJPS", "Variable", "Watcher", "apply", "as_instructions", "as_tensor",
-    "backward_pass", "binary_op", "clip", "constant", "dce", "dnn", "dnn_classifier", "eager", "exp", "function",
-    "gather", "hand_on", "linear_regression", "log", "needed_by", "plan_spread", "reachable", "reduce_mean",
-    "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "trace", "unbroadcast"
-]
+__all__ = public(globals())
 __getattr__ = absent(__name__)  # says where there is more

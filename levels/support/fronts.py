@@ -2,6 +2,7 @@
 
 import dis
 import importlib
+import inspect
 import sys
 from pathlib import Path
 
@@ -20,6 +21,12 @@ class Unset:
             return self
         told = f"{kind.__name__} is not ready: write super().__init__() as the first line of its __init__"
         raise AttributeError(told, obj=part)
+
+
+def public(names):
+    """Return the `__all__` of a level: the names in its globals(), without modules and the functions of this file."""
+    given = {name for name, x in names.items() if inspect.ismodule(x) or getattr(x, "__module__", "") == __name__}
+    return sorted(name for name in names if not name.startswith("_") and name not in given)
 
 
 def absent(front):

@@ -261,7 +261,7 @@ class Layer(Reconstructible, Module):
 
     @property
     def trainable_variables(self):
-        """The trainable variables of all layers that are trainable."""
+        """The trainable variables. None inside a layer that is not trainable is one."""
         parts = self.named(Layer).values()
         still = {v for part in parts if not part.trainable for v in part.variables}
         return [v for v in super().trainable_variables if v not in still]
