@@ -85,11 +85,12 @@ def watched(model):
     chosen = vars(model).get("chosen")  # the `Training` of a model of levels_more
     losses = chosen.losses if chosen else [model.loss]
     devices = {type(device) for device in pool().values()}
+    layers = [base for base in type(model).__mro__ if base.__name__ == "Layer" and "__call__" in vars(base)]
     functions = {
         "fit": [type(model).fit],
         "compile": [low.Function.compile],
         "train step": [type(model).train_step],
-        "layer": [type(model).__call__],
+        "layer": [base.__call__ for base in layers],
         "loss": [loss if hasattr(loss, "__code__") else type(loss).__call__ for loss in losses],
         "metric": [type(metric).update_state for metric in metrics_of(model)],
         "gradient": [low.GradientTape.gradient],

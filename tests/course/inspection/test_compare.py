@@ -193,7 +193,7 @@ def test_what_stands_under_a_mark_is_what_the_mark_says(name):
     model, forward, loss, backward, update = ([lines_of(code[mark]) for code in codes] for mark in marks.MARKS)
     assert all("weights" in lines[0] or "a.array(" in lines[0] for lines in model[:4])
     assert "Dense(1" in model[4][0] and "Dense(1" in model[5][0]
-    assert model[5][1].startswith("model.compile(SGD(learning_rate), ")
+    assert model[5][-1].startswith("model.compile(SGD(learning_rate), ")
     assert all("prediction" in lines[0] for lines in forward[1:5]) and "model.fit" in forward[5][0]
     for lines in loss[1:5]:  # from what the prediction is compared with to the loss
         assert "prediction" in lines[0] and any("loss" in line for line in lines)
