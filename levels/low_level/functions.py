@@ -21,12 +21,6 @@ from .replay import Replay, _stacked
 from .row_program import RowProgram
 from .tensors import DOOR, Tensor, Variable, Watcher, _as_tensors, as_tensor, constant
 
-
-def eager():
-    """Return a `with` block in which a `function` runs undecorated, op by op."""
-    return Watcher()
-
-
 PASSES = [dce]  # functions that make a graph smaller, in this order
 BACK_ENDS = [RowProgram]  # they make a program of a graph; the first that fits does it
 
@@ -40,13 +34,6 @@ def _program_of(function, graph, batch, over):
         except NoProgram as why:  # then the next one is tried
             reasons.setdefault(str(why), back_end.__name__)
     return Replay(graph, say_replayed(function, graph, batch, reasons))
-
-
-def _packed(outs, result):
-    """Return these tensors in the form of the traced result: None, one, or several."""
-    if result is None:
-        return None
-    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
 class _Programs:
@@ -93,6 +80,13 @@ class _Programs:
         return graph, result
 
 
+def _packed(outs, result):
+    """Return these tensors in the form of the traced result: None, one, or several."""
+    if result is None:
+        return None
+    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
+
+
 class Function(_Programs):
     """A function of tensors, traced once for each signature, then run as a program.
 
@@ -132,3 +126,8 @@ class Function(_Programs):
 
 
 function = Function
+
+
+def eager():
+    """Return a `with` block in which a `function` runs undecorated, op by op."""
+    return Watcher()

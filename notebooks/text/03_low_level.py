@@ -7,10 +7,10 @@
 # This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and
 # `torch.compile`.
 #
-# You need less than two hours without the optional sections, and four terms from below. A **buffer** is memory with a shape and
-# a dtype. Its **Spec** is everything but the numbers. A **kernel** is one device's program for an op. A **plan** says
-# which kernel an op will run, and the result's Spec. Level 1 was the ground of our house, level 2 the clay. Tensors are
-# the **bricks**.
+# It takes three sittings. In the first, tensors and a tape train the line. In the second, the train step becomes data.
+# In the third, it becomes a program. You need four terms from below. A **buffer** is memory with a shape and a dtype. Its **Spec** is everything
+# but the numbers. A **kernel** is one device's program for an op. A **plan** says which kernel an op will run, and the
+# result's Spec. Level 1 was the ground of our house, level 2 the clay. Tensors are the **bricks**.
 
 # %%
 from course import build, figures, tasks
@@ -18,6 +18,7 @@ from course.practice import checks
 
 build.watch("03_low_level")
 figures.you_are_here(3)
+
 
 # %% [markdown]
 # ## A surprise to begin with (3 min)
@@ -39,11 +40,14 @@ checks.predict(
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
 )
 
+
 # %%
 f(2 + 1e-20j).imag / 1e-20
 
+
 # %%
 checks.answer_to("03-imaginary")
+
 
 # %% [markdown]
 # The complex number carried a derivative through `f`, and `f` was not changed for it ([Squire and Trapp,
@@ -60,47 +64,14 @@ from course.inspection import framework_programs, real_ones
 
 framework_programs.here("torch", "low", "linear")
 
+
 # %% [markdown]
-# ## The door (8 min)
+# ## The door (4 min)
 #
 # On level 2 we launched kernels by name. Now operators do that for us. For `x * w`, Python calls a method of `x`. The
-# methods below pass the *name* of the op, and its inputs, to one function. We call this function the **door**, since
-# every op has to go through it. Our first door takes notes. (With `None`, `launch` finds memory for the result.)
-
-# %%
-from levels.hardware import pool
-from levels.kernels import launch
-
-
-class Number:
-    def __init__(self, buffer):
-        self.buffer = buffer
-
-    def __add__(self, other):
-        return door("add", self, other)
-
-    def __mul__(self, other):
-        return door("multiply", self, other)
-
-
-notes = []
-
-
-def door(op, *inputs):
-    notes.append(op)
-    return Number(launch(op, None, *[x.buffer for x in inputs]))
-
-
-# %%
-import numpy as np
-
-cpu = pool()["cpu:0"]
-x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
-(x * w + b).buffer.numpy(), notes
-
-# %% [markdown]
-# 3·2 + 1 is 7, and the door has seen both ops. So the door is the one place where we can decide what happens to an
-# op. On this level, one of three **interpreters** decides it:
+# method passes the *name* of the op, and its inputs, to one function. We call this function the **door**, since every
+# op has to go through it. So it is the one place where we can decide what happens to an op. On this level, one of
+# three **interpreters** decides it:
 #
 # ```
 #                     ┌──▶  run:    runs each op; a tensor comes back
@@ -108,60 +79,15 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 #                     └──▶  trace:  records each op, runs nothing; a symbol comes back
 # ```
 #
-# Here is the version that we keep. First come its imports, which you may skip.
-
-# %% tags=["hide-input"]
-#| export tensors
-"""Every op passes one door, `apply`: tensors are numbers that go through it."""
-
-import copyreg
-import functools
-import threading
-
-from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, pool
-from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
-from levels.support import programs
-from levels.support.checks import (
-    cache_key,
-    check_bool,
-    check_weights,
-    not_copied,
-    numeric_array,
-)
-from levels.support.inputs import batches_of_rows
-from levels.support.operators import NoNumbers, SeveralOps
-from levels.support.programs import (
-    check_fits,
-    check_form,
-    check_function,
-    check_results,
-    check_rows,
-    check_single,
-    check_trace,
-    made_once,
-    say_replayed,
-    told_by,
-)
-from levels.support.shapes import as_axis, cast, check_limits, row_numbers
-from levels.support.storage import (
-    CREATED,
-    LockAll,
-    Storage,
-    address_of,
-    alias,
-    makes_variables,
-    pinned_address,
-)
-from levels.support.tapes import check_reached, check_rules, check_taped, leave
-
-# %% [markdown]
 # The first interpreter runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model
 # also has **variables**. A variable names one tensor now and another one later. So an interpreter has two more
 # methods. `read` gives the tensor that a variable names now, and `assign` lets it name another one.
 
-
 # %%
 #| export tensors
+"""Every op passes one door, `apply`: tensors are numbers that go through it."""
+
+
 class Interpreter:
     """The interpreter that runs each op at once."""
 
@@ -183,9 +109,13 @@ class Interpreter:
 # 2.0`. Then it looks up the plan with your `planned` of level 2, and hands the op to the installed interpreter,
 # `DOOR.top`. Each thread has its own. At first it is `DOOR.bottom`, the interpreter that runs each op.
 
-
 # %%
 #| export tensors most apply
+import threading
+
+from levels.kernels import planned
+
+
 class _Door(threading.local):
     """Each thread's interpreter, `top`. At first it is `bottom`, which runs each op."""
 
@@ -206,16 +136,21 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Operators and constants (19 min, optional)
+# ## Tensors (11 min)
 #
-# Run these cells and go on, or read how `1.0 - x` finds the door, and which dtype a number gets.
+# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0 -
+# x`, Python asks the number first. The number does not know tensors, so Python then asks `x`. `binary_op` makes both
+# methods.
 #
-# A tensor is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0 - x`,
-# Python asks the number first. The number does not know tensors, so Python then asks `x`. `binary_op` makes both methods.
-
+# Some operators need several ops, such as `x[0]` and `x > y`. They are rows of the table `OPERATORS`, which is empty
+# here; [more ops](more/03_more_ops.ipynb) fills it. The base class `SeveralOps`, from `levels/support`, has the methods
+# that look into the table. It also has `x ** 2`, `float(x)` and the like, and it prints a tensor.
 
 # %%
 #| export tensors
+from levels.support.operators import SeveralOps
+
+
 def binary_op(op):
     """Return an operator's two methods, as for `x - 1.0` and for `1.0 - x`."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
@@ -241,6 +176,9 @@ class Operators(SeveralOps):
 
 # %%
 #| export tensors
+from levels.hardware import Buffer
+
+
 class Tensor(Operators, Buffer):
     """An immutable buffer with operators."""
 
@@ -248,17 +186,15 @@ class Tensor(Operators, Buffer):
 
 
 # %% [markdown]
-# Some operators need several ops, such as `x[0]` and `x > y`. They are rows of the table `OPERATORS`, which is empty
-# here; [more ops](more/03_more_ops.ipynb) fills it. The base class `SeveralOps`, from `levels/support`, has the
-# methods that look into the table. It also has `x**2`, which is `x * x`, `float(x)`, and the text that a tensor shows.
-#
-# Next, numbers become tensors. The heart of `_placed` is level 1's `put`. Before that it refuses what has no kernels or
-# would lose digits: floats do not become integers. (`cast`, from `levels/support`, is NumPy's `astype`, and raises an
-# error for a number that is too large.)
-
+# Next, numbers become tensors. The heart of `_placed` is level 1's `put`. The rest of it refuses what would lose
+# digits.
 
 # %%
 #| export tensors
+import numpy as np
+
+from levels.support.shapes import cast
+
 DTYPES = tuple(map(np.dtype, ("float32", "float64", "int64", "bool")))  # with kernels
 
 
@@ -275,9 +211,12 @@ def _placed(array, dtype, device):
 # `constant` decides the dtype: an array keeps its own, and Python's floats become float32. A list may hold NumPy's
 # numbers or Python's, so `constant` looks at the first one.
 
-
 # %%
 #| export tensors
+from levels.hardware import PLACE
+from levels.support.checks import numeric_array
+
+
 def constant(values, dtype=None):
     """Make a tensor: arrays keep their dtype, and Python's floats become float32."""
     if isinstance(values, Operators) and (dtype is None or dtype == values.dtype):
@@ -296,9 +235,11 @@ def constant(values, dtype=None):
 # In an expression such as `x * 2.0`, the number takes the dtype of the tensor beside it. `as_tensor` does this for
 # one value, and `_as_tensors` for all inputs of an op. A variable is read, through the interpreter.
 
-
 # %%
 #| export tensors
+import functools
+
+
 def as_tensor(value, like=None):
     """Convert to a tensor. A Python number takes the dtype and device of `like`."""
     if isinstance(value, Tensor):
@@ -328,8 +269,64 @@ def _number(value, name, spec):
 
 
 # %% [markdown]
-# Ops that have no operator in Python are functions. Each function gives a name to the door.
+# ## Variables (10 min)
+#
+# A tensor never changes. What changes in a model is a **variable** (`tf.Variable` · `torch.nn.Parameter`). To get or
+# to replace its value, it calls `read` or `assign` of the interpreter. The base class `Storage`, from
+# `levels/support`, holds the tensor that the variable names, and a lock, so that threads can share it.
 
+# %%
+#| export tensors
+from levels.support.checks import check_bool
+from levels.support.storage import Storage
+
+
+class Variable(Storage, Operators):
+    """A variable of a model: it names a tensor, which `assign` replaces."""
+
+    def __init__(self, value, name=None, trainable=True):
+        super().__init__(as_tensor(value))
+        self.name = name
+        self.trainable = check_bool("trainable", trainable)
+
+    value = property(lambda self: DOOR.top.read(self), doc="The tensor that it names.")
+
+    def numpy(self):
+        """Return a copy of its numbers as a NumPy array."""
+        return self.value.numpy()
+
+    def assign(self, value):
+        """Let it name another tensor. Raises ValueError for another shape or dtype."""
+        value = as_tensor(value, self)
+        if value.spec is not self.spec:
+            told = f"assign: the variable is {self.spec}, the value {value.spec}"
+            raise ValueError(told)
+        DOOR.top.assign(self, value)
+
+
+# %%
+x, y = constant(3.0, "f8"), constant(5.0, "f8")
+w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
+x * w + b
+
+# %% [markdown]
+# 3·2 + 1 is 7. Did both ops pass the door? We install an interpreter that prints the name of each op, and take it away
+# again:
+
+
+# %%
+class Telling(Interpreter):
+    def do(self, op, plan, inputs, attrs):
+        print(op, end=" ")
+        return super().do(op, plan, inputs, attrs)
+
+
+DOOR.top = Telling()
+x * w + b
+DOOR.top = DOOR.bottom
+
+# %% [markdown]
+# They did. Ops that have no operator in Python are functions. Each gives a name to the door.
 
 # %%
 #| export ops
@@ -367,12 +364,14 @@ def sigmoid(x):
 
 
 # %% [markdown]
-# Four more functions check their arguments first. `gather` takes rows by number; its row numbers become int64. (The
-# checks, such as `check_limits`, are from `levels/support`.)
-
+# Two more functions look at their arguments first. `gather` takes rows by number; its row numbers become int64. The
+# checks are from `levels/support`.
 
 # %%
 #| export ops
+from levels.support.shapes import check_limits, row_numbers
+
+
 def gather(x, rows):
     """Return rows of x[n, …] as [*rows.shape, …]. Raises TypeError, IndexError."""
     x = as_tensor(x)
@@ -388,13 +387,13 @@ def clip(x, low, high):
 
 
 # %% [markdown]
-# The two reductions take an axis, several neighbouring axes, or none for all numbers. Level 2's kernels add in order,
-# but for long rows of float32. A mean is a sum and a quotient.
-
+# The two reductions take an axis, several neighbouring axes, or none for all numbers. A mean is a sum and a quotient.
 
 # %%
 #| export ops
 import math
+
+from levels.support.shapes import as_axis
 
 
 def reduce_sum(x, axis=None, keepdims=False):
@@ -410,48 +409,6 @@ def reduce_mean(x, axis=None, keepdims=False):
 
 
 # %% [markdown]
-# ## Variables (3 min)
-#
-# A **tensor** is a buffer with operators. `constant` makes a tensor from numbers. A tensor never changes. What changes
-# in a model is a **variable** (`tf.Variable` · `torch.nn.Parameter`). To get or to replace its value, it calls `read`
-# or `assign` of the interpreter. The base class `Storage`, from `levels/support`, holds the tensor that the variable
-# names, and a lock, so that threads can share it.
-
-
-# %%
-#| export tensors
-class Variable(Storage, Operators):
-    """A variable of a model: it names a tensor, which `assign` replaces."""
-
-    def __init__(self, value, name=None, trainable=True):
-        super().__init__(as_tensor(value))
-        self.name = name
-        self.trainable = check_bool("trainable", trainable)
-
-    value = property(lambda self: DOOR.top.read(self), doc="The tensor that it names.")
-
-    def numpy(self):
-        """Return a copy of its numbers as a NumPy array."""
-        return self.value.numpy()
-
-    def assign(self, value):
-        """Let it name another tensor. Raises ValueError for another shape or dtype."""
-        value = as_tensor(value, self)
-        if value.spec is not self.spec:
-            told = f"assign: the variable is {self.spec}, the value {value.spec}"
-            raise ValueError(told)
-        DOOR.top.assign(self, value)
-
-
-# %%
-x, y = constant(3.0, "f8"), constant(5.0, "f8")
-w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
-x * w + b
-
-# %% [markdown]
-# 7 again, now as a tensor. Ops without an operator are functions: `exp(x)` is `apply("exp", x)`. (For indexing and
-# comparisons, see [more ops](more/03_more_ops.ipynb).)
-#
 # ## The chain rule, drawn (1 min)
 #
 # Take one neuron and one row, as in notebook 01: the prediction is `z = x·w + b`, the error `e = z - y`, the loss `l
@@ -475,14 +432,18 @@ x * w + b
 # Derived by hand, the slope is exact, but a person has to derive it. Notebook 01's nudge needs no person, but it
 # rounds. We want an exact slope that nobody has to derive.
 #
+# **A good place to stop.** All ops pass one door, and you know which slope a tape has to find.
+#
 # ## The tape (8 min)
 #
 # A `with` block installs another interpreter. It passes each op on to `below`, the interpreter that was there before.
 # (`leave`, from `levels/support`, takes it away again, also if one that was opened later is still open.)
 
-
 # %%
 #| export tensors
+from levels.support.tapes import leave
+
+
 class Watcher(Interpreter):
     """An interpreter in a `with` block: it passes each op on to the one below."""
 
@@ -510,7 +471,8 @@ class Watcher(Interpreter):
 
 
 # %% [markdown]
-# The second interpreter, the tape, also writes a record: the op's name, its inputs, its attributes and its result.
+# The second interpreter, the tape, is a `Watcher` that also writes a record: the op's name, its inputs, its attributes
+# and its result. In its smallest form:
 
 
 # %%
@@ -530,13 +492,14 @@ with Tape() as tape:
     loss = error * error
 [op for op, *_ in tape.records]
 
+
 # %% [markdown]
 # The tape holds four ops, in the order in which they ran. To differentiate, we read the list from the end. Each op
 # has to answer one question: if the loss changes by `dy` per unit of the op's *result*, by how much does it change
 # per unit of an *input*? The answer is a backward line of the table above. As a function it is called a **vjp**
 # (vector-Jacobian product).
 #
-# Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So the gradient of `a`
+# Take `r = a·b`. A unit of `a` moves `r` by `b`, and each unit of `r` moves the loss by `dy`. So the gradient of `a`
 # is `dy·b`, and that of `b` is `dy·a`. The table `VJPS` has one row per op, and a row has one function per input.
 # (Read the first three rows; the others work the same way.)
 
@@ -556,10 +519,8 @@ VJPS = {
     "clip": (lambda dy, y, x, **limits: apply("clip_grad", dy, x, **limits),),
 }
 
+
 # %% [markdown]
-# **A good place to stop.** All ops pass one door, a tape has recorded four of them, and each of the four has its rule
-# for the way back.
-#
 # ## The walk back (12 min)
 #
 # The walk starts at the loss, whose gradient is 1. At each record, the op's rules turn the gradient of the result
@@ -582,6 +543,7 @@ def walk(records, loss, give):
 
 print(f"w gets {float(walk(tape.records, loss, give)[w.value])}, by hand 12.0")
 
+
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
@@ -589,6 +551,7 @@ checks.predict(
     "6 is half of 12. Where did the other half go?",
     choices=["the rule of the product forgets a factor 2", "`error` is used twice", "`w` was read too early"],
 )
+
 
 # %% [markdown]
 # We walk once more, and print the shares that `error`, `b` and `w` get:
@@ -605,8 +568,10 @@ def give_and_tell(gradients, x, share):
 
 half = walk(tape.records, loss, give_and_tell)
 
+
 # %%
 checks.answer_to("03-half")
+
 
 # %% [markdown]
 # So `give` must not lose what `x` had before. The better function is **yours to write**. The first share stays as it
@@ -632,8 +597,10 @@ def hand_on(gradients, x, share):
 # ```
 # </details>
 
+
 # %%
 print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0")
+
 
 # %% [markdown]
 # Now `w` gets 12. This is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)):
@@ -657,7 +624,10 @@ widgets.explore(
     start={"step": 1},
 )
 
+
 # %% [markdown]
+# **A good place to stop.** A tape records the ops of a loss, and one walk back over it gives the slope of each weight.
+#
 # ## Ten rows (6 min)
 #
 # Now there is a batch of ten rows, and a bias of shape (1, 4) that all of them share.
@@ -671,12 +641,15 @@ checks.predict(
     choices=["(1, 4), as b", "(10, 4)", "an error from the rule"],
 )
 
+
 # %%
 dy = constant(np.ones((10, 4)))
 VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 
+
 # %%
 checks.answer_to("03-bias")
+
 
 # %% [markdown]
 # b was used ten times, so its gradient is the sum of ten shares. The way back through a repetition is a sum:
@@ -720,29 +693,17 @@ def unbroadcast(dx, shape):
 # ```
 # </details>
 
+
 # %% [markdown]
-# These rules are still missing:
-#
-# | op | its rule |
-# |---|---|
-# | `y = x @ w` | `dx = dy @ wᵀ` and `dw = xᵀ @ dy`, level 2's backward pass |
-# | `reduce_sum` | each number that was added gets `dy` |
-# | `relu`, `sigmoid` | level 2's kernels: `relu_grad`, which you wrote, and `sigmoid_grad` |
-#
-# (A mean needs no rule: it is a sum and a quotient.)
-#
-# ## The walk that we keep (17 min, optional)
-#
-# Run these cells and go on, or read the missing rules and the class `GradientTape`.
+# ## The other rules (6 min)
 #
 # The way back through a sum is a repetition. It is an op of its own, `spread`: each number of `x` gets the `dy` of its
 # sum. Its scalar function is `dy`, and its planner mirrors level 2's planner of sums. What was read there is written
-# here.
-
+# here. (A mean needs no rule: it is a sum and a quotient.)
 
 # %%
 #| export autodiff
-from levels.kernels import PLANNERS, Plan, element_loop, lowered, scalar
+from levels.kernels import PLANNERS, Plan, element_loop, lowered, reduced, scalar
 from levels.support.shapes import check_reshape, same_dtype
 
 
@@ -772,8 +733,20 @@ table = constant(np.zeros((2, 3)))
 print(apply("spread", constant([[1.0], [2.0]], "f8"), table, axis=1).numpy().tolist())
 print(apply("spread", constant([1.0, 2.0, 3.0], "f8"), table, axis=0).numpy().tolist())
 
+
 # %% [markdown]
-# The rules of a product are products too. Each reads one of its matrices transposed, as an attribute says.
+# For `y = x @ w`, level 2's backward pass has the two rules: `dx = dy @ wᵀ` and `dw = xᵀ @ dy`. Why is `xᵀ @ dy` a sum
+# over the rows? A weight is used once in each row, and so it gets a share from each. Here are two rows with two numbers:
+
+# %%
+two = constant([[1.0, 2.0], [3.0, 4.0]], "f8")
+slopes = constant([[10.0], [100.0]], "f8")
+print("first row", (two.numpy()[0] * 10.0).tolist(), "second row", (two.numpy()[1] * 100.0).tolist())
+print("xᵀ @ dy  ", apply("matmul", two, slopes, transpose_x=True).numpy().ravel().tolist())
+
+# %% [markdown]
+# The product is the sum of both rows' shares. Now each missing rule gets its row in the table. (`relu_grad`, which you
+# wrote, and `sigmoid_grad` are level 2's kernels.)
 
 
 # %%
@@ -786,9 +759,6 @@ def _matmul_back_w(dy, y, x, w):
     return apply("matmul", x, dy, transpose_x=True)
 
 
-# %% [markdown]
-# Each rule gets its row in the table:
-
 # %%
 #| export autodiff
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
@@ -797,10 +767,13 @@ VJPS["sqrt"] = (lambda dy, y, x: dy / (2.0 * y),)
 VJPS["reduce_sum"] = (_sum_back,)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
+
 # %% [markdown]
 # `gather` has no rule here. It fetches rows of data, and training needs no gradient of the data.
 #
-# Nor does training need a gradient of every tensor on the tape. It needs those of the **sources**, the tensors whose
+# ## The whole walk (10 min)
+#
+# Training does not need a gradient of every tensor on the tape. It needs those of the **sources**, the tensors whose
 # gradients we ask for, and of all that was made from them:
 
 
@@ -816,15 +789,15 @@ def reachable(sources, records):
 
 
 # %% [markdown]
-# `backward_pass` is the loop from above with three additions. It skips records that the target does not depend on. It
+# `backward_pass` is the walk from above with three additions. It skips records that the target does not depend on. It
 # sums a gradient down to the shape of its input, with your `unbroadcast`. And it raises a readable error where a rule
-# or a source is missing: `check_rules` and `check_reached`, from `levels/support`, do that. (An op with attributes may
-# have a row of its own, such as that of `("matmul", "transpose_x")`. You would need it for the gradient of a gradient,
-# and [second derivatives](more/03_second_derivatives.ipynb) brings it.)
-
+# or a source is missing. (`check_rules` and `check_reached`, from `levels/support`, raise these.)
 
 # %%
 #| export autodiff most backward_pass
+from levels.support.tapes import check_reached, check_rules
+
+
 def backward_pass(records, target, sources):
     """Return the gradients of the sources: a walk backwards over a tape's records."""
     needed = reachable(sources, records)
@@ -850,9 +823,12 @@ def backward_pass(records, target, sources):
 # error where the gradient would be wrong, for example if a variable was assigned while the tape was open. (The tape of
 # `levels_more` can be read repeatedly.)
 
-
 # %%
 #| export autodiff most GradientTape.do
+from levels.support.checks import not_copied
+from levels.support.tapes import check_taped
+
+
 class GradientTape(Watcher):
     """A tape that records each op in its `with` block. It is read once."""
 
@@ -890,21 +866,18 @@ class GradientTape(Watcher):
     __reduce__ = not_copied("a tape", "it belongs to the tensors that it recorded")
 
 
-# %% [markdown]
-# ## Checking a rule with a nudge (4 min)
-#
-# A `GradientTape` is the tape with the walk built in:
-
 # %%
 with GradientTape() as tape:
     loss = (x * w + b - y) ** 2
 dw, db = tape.gradient(loss, [w, b])
 print(f"w gets {float(dw)}, b gets {float(db)}")
 
+
 # %% [markdown]
+# ## Checking a rule with a nudge (3 min)
+#
 # It is easy to write a wrong rule, and no error tells you. So we check the rules of `@` and `*`: we nudge one number
 # of a matrix up and down, and compare the slope with the tape's:
-
 
 # %%
 draw = np.random.default_rng(0)
@@ -926,6 +899,7 @@ nudge[1, 0] = 1e-6
 by_nudge = float(total(constant(start + nudge)) - total(constant(start - nudge))) / 2e-6
 print(f"by the tape {by_tape(constant(start)):.6f}, by a nudge {by_nudge:.6f}")
 
+
 # %% [markdown]
 # They agree. (A test of the course checks every rule this way.) Does a nudge also notice a wrong rule? We swap the
 # two rules of `multiply`:
@@ -935,8 +909,11 @@ right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
 print(f"by a wrong tape {by_tape(constant(start)):.6f}")
 VJPS["multiply"] = right
 
+
 # %% [markdown]
 # It does: the two are far apart.
+#
+# **A good place to stop.** You have a tape that gives the slope of any function of tensors, and you have checked it.
 #
 # ## A train step (5 min)
 #
@@ -967,6 +944,7 @@ below = kernels.tasks.linear_regression(*task[:2], *task[4:7])
 print(f"losses {losses[0]:.4g}, {losses[1]:.4g}, … {losses[-1]:.4g}")
 print("equal to level 2's:", losses == below.losses.tolist())
 
+
 # %% [markdown]
 # How long does a step take?
 
@@ -984,60 +962,30 @@ t_step = microseconds(lambda: step(rows, target), 100)
 t_below = microseconds(lambda: kernels.tasks.linear_regression(*task[:2], task.weights, task.batches[:1000]), 1) / 1000
 print(f"µs per step: {t_step:.0f}, level 2 {t_below:.0f}")
 
+
 # %% [markdown]
 # Comfort has a price. Here each op passes the door and finds new memory. The ops of the forward pass are also
 # recorded, and read on the way back. On level 1 the step was one program without any Python. The rest of this
 # notebook turns the step above into such a program.
 #
 # **A good place to stop.** Tensors train a line. The losses are level 2's to the last bit, but each step is slow.
+# This is the end of the first sitting.
 
 # %% [markdown]
-# ## Written down, not run (4 min)
+# ## Written down, not run (16 min)
 #
 # The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known. So
-# this interpreter writes each op down, and returns a **symbol**, a tensor that has a shape but no numbers. (A tensor
-# with a `source` takes no memory of its own.) The Specs of a function's arguments are its **signature**. Here is a
-# first `Trace`:
-
-
-# %%
-class Trace(Interpreter):
-    def __init__(self):
-        self.nodes = []
-
-    def do(self, op, plan, inputs, attrs):
-        self.nodes.append((op, plan.spec.shape))
-        return Tensor(plan.spec, source=self)
-
-
-def trace(python, signature):
-    DOOR.top = here = Trace()
-    try:
-        python(*[Tensor(spec, source=here) for spec in signature])
-    finally:  # also after an error, so that later ops run and are not traced
-        DOOR.top = DOOR.bottom
-    return here.nodes
-
-
-# %%
-def mean_error(rows, target):
-    return reduce_mean(rows @ w + b - target)
-
-
-signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
-trace(mean_error, signature)
-
-# %% [markdown]
-# The list has five ops, and not one number was computed. But which op reads which? The version that we keep writes
-# each op as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes together are a **graph**. What a
-# graph begins with, such as an argument, is a **leaf**: a node without inputs, which has a `source` instead.
-
+# this interpreter writes each op down as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes
+# together are a **graph**. What a graph begins with, such as an argument, is a **leaf**: a node without inputs, which
+# has a `source` instead.
 
 # %%
 #| export graph
 """Tracing: a function is run once on symbols, and its ops become a graph."""
 
 from dataclasses import dataclass
+
+from levels.hardware import Spec
 
 
 @dataclass(eq=False)
@@ -1055,16 +1003,15 @@ class Node:
 
 
 # %% [markdown]
-# ## The trace that we keep (12 min, optional)
-#
-# Run these cells and go on, or read how a function becomes nodes.
-#
-# While a function is traced, its tensors are symbols. Here a symbol also holds its node. `NoNumbers`, from
-# `levels/support`, raises an error if its numbers, `data`, are read, and says why there are none yet.
-
+# While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers. (A tensor
+# with a `source` takes no memory of its own. `NoNumbers`, from `levels/support`, says so where somebody reads its
+# numbers.)
 
 # %%
 #| export graph
+from levels.support.operators import NoNumbers
+
+
 class Symbol(NoNumbers, Tensor):
     """A tensor whose numbers are not known yet; its `node` will compute them."""
 
@@ -1079,19 +1026,19 @@ class Symbol(NoNumbers, Tensor):
         return f"Symbol({self.spec})"
 
 
-# %%
-x0 = Symbol(None, Node("input", [], {}, signature[0], source=0))
-x0, x0.node
-
 # %% [markdown]
 # The interpreter notes a node for each op. What existed before the trace becomes a leaf of the graph. A tensor
 # becomes a constant. A variable stays a variable, since its value differs from step to step. The leaf's `source` is that
-# tensor or that variable. `assign` changes what the variable means in the trace, and nothing outside it. (`check_trace`,
-# from `levels/support`, refuses a symbol of another trace.)
-
+# tensor or that variable.
+#
+# And `assign`? While a function is traced, no variable changes. `env` notes which symbol the variable stands for now.
+# The next `read` gives this symbol, and at the end of the trace it tells the variable's new value.
 
 # %%
 #| export graph
+from levels.support.programs import check_trace
+
+
 class Trace(Interpreter):
     """The interpreter that records each op as a node, and runs none."""
 
@@ -1155,12 +1102,14 @@ class Graph:
 
 
 # %% [markdown]
-# `trace` runs a function on symbols. It returns the graph, and what the function returned. (`check_results`, from
-# `levels/support`, refuses a dict, or a list in a list.)
-
+# `trace` runs a function on symbols. The Specs of the arguments are its **signature**. It returns the graph, and what
+# the function returned. A variable that stands for another node at the end was assigned: it is one of the `updates`.
 
 # %%
 #| export graph most trace
+from levels.support.programs import check_results
+
+
 def _results_of(given, python=None):
     """List what a function returned: nothing, one result, or several."""
     if given is None:
@@ -1189,10 +1138,22 @@ def trace(python, signature):
     return Graph(here.nodes, outputs, updates), result
 
 
+# %%
+def mean_error(rows, target):
+    return reduce_mean(rows @ w + b - target)
+
+
+cpu = PLACE.device
+signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
+graph, result = trace(mean_error, signature)
+graph, result
+
 # %% [markdown]
-# ## A step is data (2 min)
+# The graph has five ops, and not one number was computed.
 #
-# Now we trace the whole train step, with its tape and its updates. (The `trace` that we keep also returns the result.)
+# ## A step is data (1 min)
+#
+# Now we trace the whole train step, with its tape and its updates.
 
 # %%
 from course.inspection import graphs
@@ -1201,13 +1162,13 @@ graph, result = trace(step, signature)
 print(graphs.listed(graph))
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
+
 # %% [markdown]
 # Forward pass, backward pass and update are in one list. The tape computes its gradients with ops. These ops go
 # through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The gradient of the loss is 1, that
 # of the sum is a tenth of it, and `spread` gives this tenth to each row. t8 and t9 are the two shares of `error`, t10 is
 # your `hand_on`, and t11 is your `unbroadcast`.
-
-# %% [markdown]
+#
 # **A good place to stop.** A train step is now a list of seventeen ops, data that a program can read.
 #
 # ## Dead code (5 min)
@@ -1223,6 +1184,7 @@ def wasteful(rows, target):
 
 before, _ = trace(wasteful, signature)
 before
+
 
 # %% [markdown]
 # `needed_by` is **yours**. A node is needed if it is wanted, or if a needed node reads it. In which order must you go
@@ -1265,196 +1227,23 @@ def dce(graph):
 # %%
 dce(before)
 
+
 # %% [markdown]
 # `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same
 # with less work. (Our own step has no dead op.)
 #
-# ## Replay (6 min)
+# ## Replay (10 min)
 #
 # The easiest way to run a graph is to run its ops in order. Only the leaves are different: an argument, a variable or
-# a constant already has its value. (Its `source` says which one it is.)
-
-
-# %%
-def replayed(graph, *args):
-    value = {}
-    for node in graph.nodes:
-        if node.inputs:
-            value[node] = apply(node.op, *[value[x] for x in node.inputs], **node.attrs)
-        elif node.op == "input":
-            value[node] = args[node.source]
-        else:
-            value[node] = as_tensor(node.source)
-    for variable, node in graph.updates.items():
-        variable.assign(value[node])
-    return value[graph.outputs[0]]
-
-
-# %% tags=["hide-input"]
-# a question: run me
-checks.predict(
-    "03-print",
-    "`step` gets a line `print('step', loss)`. It is traced once, and then its graph is run 100 times. "
-    "What is printed?",
-    choices=["100 lines, each with a loss", "one line, with a symbol", "nothing"],
-)
-
-
-# %%
-def talking_step(rows, target):
-    loss = step(rows, target)
-    print("step", loss)
-    return loss
-
-
-talking, _ = trace(talking_step, signature)
-for i in task.batches[:100]:
-    replayed(talking, gather(x_, i), gather(y_, i))
-
-# %%
-checks.answer_to("03-print")
-
-# %% [markdown]
-# We train on the first hundred batches again, from the same start:
-
-
-# %%
-def hundred(step):
-    w.assign(task.weights[0])
-    b.assign(task.weights[1])
-    return [float(step(gather(x_, i), gather(y_, i))) for i in task.batches[:100]]
-
-
-smaller = dce(graph)
-again = hundred(lambda *args: replayed(smaller, *args))
-print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the step's: {again == losses[:100]}")
-
-# %% [markdown]
-# The losses are the same, and `step` itself did not run. But each op is still its own launch.
-#
-# ## The row program (12 min)
-#
-# No row of the batch needs another row. So a step can be a loop over the rows, which adds each row's shares to the
-# sums. The update of the variables follows the loop. You wrote that program by hand in notebook 01. Now we write it
-# from the graph, with the same assembler.
-#
-# Which op belongs where? The plans tell us. We make the plan of each op a second time, for a batch with **one row
-# more**. If the result grows, it has one value per row. If the op reads rows but its result keeps its size, the op is
-# a sum over rows. Whatever needs such a sum runs after the loop, and the rest can run before it.
-
-
-# %%
-def parts_of(graph, one_row_more):
-    parts, specs = {}, {}
-    for node in graph.nodes:
-        specs[node] = one_row_more[node.source] if node.op == "input" else node.spec
-        if node.inputs:
-            specs[node] = planned(node.op, [specs[x] for x in node.inputs], node.attrs).spec
-        read = {parts[x] for x in node.inputs}
-        if specs[node] is not node.spec:
-            parts[node] = "row"
-        elif "row" in read:
-            parts[node] = "sum"
-        else:
-            parts[node] = "after" if read & {"sum", "after"} else "before"
-    return parts
-
-
-# %%
-from course.figures.drawing import graph_drawing
-
-parts = parts_of(smaller, [cpu.spec((11, 2), "f8"), cpu.spec((11, 1), "f8")])
-graph_drawing(smaller, ["rows", "target"], parts)
-
-# %% [markdown]
-# What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
-# up: the sum of the squares, and the slopes of `w` and `b`. Pink comes after: the loss and the update. Grey comes before:
-# the gradient of the sum. The variables are orange.
-#
-# First we run these parts with Python's own floats. `value_of` computes one op for one row. A `matmul` is computed by
-# notebook 01's `dot`, and any other op by its scalar function of notebook 02. (`np.frompyfunc` calls it for each
-# number.)
-
-
-# %%
-def value_of(node, *inputs):
-    if node.op == "matmul":
-        row, weights = inputs
-        return np.array([[dot(row[0], unit) for unit in weights.T]])
-    scalar = functools.partial(KERNELS[node.op, "cpu"], **node.attrs)
-    return np.frompyfunc(scalar, len(inputs), 1)(*inputs)
-
-
-# %% [markdown]
-# Now the step itself: what comes before, then the loop over the rows, then the update. For each row, all blue ops are
-# computed, and each green op adds a share to its sum. (For the slopes of `w`, the share is the row times the gradient
-# of its error.)
-
-
-# %%
-def by_rows(graph, args):
-    values = {x: x.source.numpy() for x in graph.nodes if x.op in ("variable", "constant")}
-    sums = {x: 0.0 for x in graph.ops if parts[x] == "sum"}
-
-    def compute(part):
-        for x in graph.ops:
-            if parts[x] == part:
-                values[x] = value_of(x, *[values[y] for y in x.inputs])
-
-    compute("before")
-    for k in range(len(args[0])):
-        values |= {x: args[x.source][k : k + 1] for x in graph.nodes if x.op == "input"}
-        compute("row")
-        for x in sums:
-            first, *second = [values[y] for y in x.inputs]
-            sums[x] = sums[x] + (first.T * second[0] if second else first)
-    values |= sums
-    compute("after")
-    return float(values[graph.outputs[0]][0, 0]), {v.name: values[x].ravel() for v, x in graph.updates.items()}
-
-
-# %%
-hundred(step)
-loss, new = by_rows(smaller, [rows.numpy(), target.numpy()])
-print(f"by rows:    loss {loss:.6f}, w {new['w'][0]:.6f} {new['w'][1]:.6f}, b {new['b'][0]:.6f}")
-loss = float(step(rows, target))
-print(f"op by op:   loss {loss:.6f}, w {w.numpy()[0, 0]:.6f} {w.numpy()[1, 0]:.6f}, b {b.numpy()[0, 0]:.6f}")
-
-# %% [markdown]
-# Both give the same numbers. Now to machine code: `value_of` works with anything that can be added and multiplied.
-# Give it registers in place of floats, and the same lines write instructions. Here are the first two blue ops, x·w
-# and + b:
-
-
-# %%
-def loaded(name, *shape):
-    array, places = asm.array(name, *shape), [*np.ndindex(shape)]
-    return np.array([asm.load(array, *place) for place in places]).reshape(shape)
-
-
-asm = Assembler("one row", "f8")
-product, plus, *_ = smaller.ops
-value_of(plus, value_of(product, loaded("row", 1, 2), loaded("w", 2, 1)), loaded("b", 1, 1))
-print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
-
-# %% [markdown]
-# Two products are added to 0.0, then the bias, as in notebook 01. `RowProgram` does the same with the whole of
-# `by_rows`: its loop over rows becomes a loop of the assembler. A second loop around it takes one step after the
-# other.
-#
-# **A good place to stop.** The parts of the step are found, and its ops can write instructions.
-#
-# ## Replay and RowProgram, whole (24 min, optional)
-#
-# Run these cells and go on, or read the two classes that do the same for any graph.
-#
-# `Replay` does what `replayed` does, but it looks up all plans beforehand. `alias` makes another tensor of the same
-# numbers. The method `over` runs many steps in one call.
-
+# a constant already has its value, and its `source` says which one it is. `Replay` looks up all plans beforehand.
+# `alias` makes another tensor of the same numbers. The method `over` runs many steps in one call, and `_stacked` makes
+# one tensor of their losses.
 
 # %%
 #| export replay most Replay.run
 """The simplest back end: it runs the ops of a graph one by one."""
+
+from levels.support.storage import alias
 
 
 class Replay:
@@ -1490,13 +1279,11 @@ class Replay:
         return f"{len(self.plans)} ops, one after the other"
 
 
-# %% [markdown]
-# Over many steps, each result has to be a single number, such as the loss: `check_single`, from `levels/support`,
-# refuses anything else. `_stacked` makes one tensor of all of them.
-
-
 # %%
 #| export replay
+from levels.support.programs import check_single
+
+
 def _stacked(steps):
     """Return a tensor for each result, with one number per step."""
     check_single(*steps)
@@ -1504,16 +1291,70 @@ def _stacked(steps):
     return [constant(np.array(x)) for x in zip(*numbers)]
 
 
-# %% [markdown]
-# `row_parts` is `parts_of` for any graph. Where a graph does not split by rows, it raises `NoProgram` and says why.
-# Some ops of `levels_more`, such as `reshape`, have a shape as an attribute. If that shape begins with the batch size,
-# it grows too.
+# %% tags=["hide-input"]
+# a question: run me
+checks.predict(
+    "03-print",
+    "`step` gets a line `print('step', loss)`. It is traced once, and then its graph is run 100 times. "
+    "What is printed?",
+    choices=["100 lines, each with a loss", "one line, with a symbol", "nothing"],
+)
 
+
+# %%
+def talking_step(rows, target):
+    loss = step(rows, target)
+    print("step", loss)
+    return loss
+
+
+talking = Replay(trace(talking_step, signature)[0])
+for i in task.batches[:100]:
+    talking.run([gather(x_, i), gather(y_, i)])
+
+
+# %%
+checks.answer_to("03-print")
+
+
+# %% [markdown]
+# We train on the first hundred batches again, from the same start:
+
+
+# %%
+def hundred(step):
+    w.assign(task.weights[0])
+    b.assign(task.weights[1])
+    return [float(step(gather(x_, i), gather(y_, i))) for i in task.batches[:100]]
+
+
+smaller = dce(graph)
+replay = Replay(smaller)
+again = hundred(lambda *args: replay.run(args)[0])
+print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the step's: {again == losses[:100]}")
+
+
+# %% [markdown]
+# The losses are the same, and `step` itself did not run. But each op is still its own launch.
+#
+# **A good place to stop.** A step runs as a list of ops, without the Python code that it came from.
+#
+# ## Which ops have rows (8 min)
+#
+# No row of the batch needs another row. So a step can be a loop over the rows, which adds each row's shares to the
+# sums. The update of the variables follows the loop. You wrote that program by hand in notebook 01. Now we write it
+# from the graph, with the same assembler.
+#
+# Which op belongs where? The plans tell us. We make the plan of each op a second time, for a batch with **one row
+# more**. If the result grows, it has one value per row. (Some ops of `levels_more`, such as `reshape`, have a shape as
+# an attribute. If that shape begins with the batch size, it grows, too.) Where there is no such plan, `NoProgram` says
+# why this graph stays a list of ops.
 
 # %%
 #| export lowering
 """Which op of a step has rows, and how each op is written as instructions."""
 
+from levels.support import programs
 
 NoProgram = programs.NoProgram  # the reason why a graph cannot become a program
 
@@ -1539,7 +1380,8 @@ def _with_one_more(node, inputs, batch):
 
 
 # %% [markdown]
-# An op that reads both rows and a sum over rows cannot be computed row by row.
+# If an op reads rows but its result keeps its size, the op is a sum over rows. Whatever needs such a sum runs after the
+# loop, and the rest can run before it. An op that reads both rows and a sum over rows cannot be computed row by row.
 
 
 # %%
@@ -1565,15 +1407,31 @@ def row_parts(graph, batch):
     return parts
 
 
-# %% [markdown]
-# The table `LOWERINGS` is `value_of` for any graph. An elementwise op needs no row in it: its scalar function is applied to
-# every number. A function that branches with `if` on a number cannot become instructions. Two helpers from
-# `levels/support` raise `NoProgram` then: `told_by` for an error of that function, and `check_form` for an op without
-# a row in a table.
+# %%
+from course.figures.drawing import graph_drawing
 
+parts = row_parts(smaller, 10)
+graph_drawing(smaller, ["rows", "target"], parts)
+
+
+# %% [markdown]
+# What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
+# up: the sum of the squares, and the slopes of `w` and `b`. Pink comes after: the loss and the update. Grey comes before:
+# the gradient of the sum. The variables are orange.
+#
+# ## An op, one row at a time (13 min)
+#
+# How is an op computed for a single row? A `matmul` is computed by notebook 01's `dot`. Any other op needs its scalar
+# function of notebook 02, which is called for each number. These functions only add, multiply and compare. So they take
+# Python's floats, and they take registers of an assembler. With registers they *write* the instructions.
 
 # %%
 #| export lowering
+from levels.hardware import dot
+from levels.kernels import ELEMENTWISE, KERNELS
+from levels.support.programs import check_form, told_by
+
+
 def _each(function, *arrays):
     """Call a function for each number of the broadcast arrays. Return its results."""
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
@@ -1609,10 +1467,10 @@ def _repeated(node, shape, dy, x):
 # op -> its numbers, from those of its inputs; else `_elementwise`
 LOWERINGS = {"matmul": _products, "spread": _repeated}
 
+
 # %% [markdown]
 # An op that adds rows up has a row in a second table, `SHARES`. It says what a single row adds to each of the op's
-# sums.
-
+# sums. For the slopes of `w`, the share is the row times the gradient of its error.
 
 # %%
 #| export lowering
@@ -1621,11 +1479,82 @@ SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
     "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
 }
 
-# %% [markdown]
-# An `OpWriter` is `value_of` and `compute` of above, with registers. Arguments and variables lie in arrays. If an
-# argument has rows, only one row is loaded. `_place` says where a number lies in its array. For an op that adds rows
-# up, `value_of` begins a running sum for each of its numbers.
 
+# %% [markdown]
+# First we run the whole step with Python's own floats. What comes before is computed once. Then, for each row, all blue
+# ops are computed, and each green op adds a share to its sum. What comes after is computed last.
+
+
+# %%
+def value_of(node, inputs):
+    shape = node.spec.shape
+    if parts[node] == "row":
+        shape = (1, *shape[1:])  # of one row
+    return LOWERINGS.get(node.op, _elementwise)(node, shape, *inputs)
+
+
+def by_rows(graph, args):
+    values = {x: x.source.numpy() for x in graph.nodes if x.op in ("variable", "constant")}
+    sums = {x: 0.0 for x in graph.ops if parts[x] == "sum"}
+
+    def compute(part):
+        for x in graph.ops:
+            if parts[x] == part:
+                values[x] = value_of(x, [values[y] for y in x.inputs])
+
+    compute("before")
+    for k in range(len(args[0])):  # the loop over the rows
+        values |= {x: args[x.source][k : k + 1] for x in graph.nodes if x.op == "input"}
+        compute("row")
+        for x in sums:
+            for share in SHARES[x.op](x.spec.shape, *[values[y] for y in x.inputs]):
+                sums[x] = sums[x] + share
+    values |= sums
+    compute("after")
+    new = {v.name: values[x].ravel() for v, x in graph.updates.items()}
+    return values[graph.outputs[0]].item(), new
+
+
+# %%
+hundred(step)
+loss, new = by_rows(smaller, [rows.numpy(), target.numpy()])
+print(f"by rows:    loss {loss:.6f}, w {new['w'][0]:.6f} {new['w'][1]:.6f}, b {new['b'][0]:.6f}")
+loss = float(step(rows, target))
+print(f"op by op:   loss {loss:.6f}, w {w.numpy()[0, 0]:.6f} {w.numpy()[1, 0]:.6f}, b {b.numpy()[0, 0]:.6f}")
+
+
+# %% [markdown]
+# Both give the same numbers. So a list of ops on whole batches has become a loop over rows: the ops stay, and each of
+# them takes one row at a time.
+#
+# Now to machine code. We give the same two functions registers in place of floats. Here are the first two blue ops,
+# x·w and + b:
+
+
+# %%
+from levels.hardware import Assembler
+
+
+def loaded(name, *shape):
+    array, places = asm.array(name, *shape), [*np.ndindex(shape)]
+    return np.array([asm.load(array, *place) for place in places]).reshape(shape)
+
+
+asm = Assembler("one row", "f8")
+product, plus, *_ = smaller.ops
+value_of(plus, [value_of(product, [loaded("row", 1, 2), loaded("w", 2, 1)]), loaded("b", 1, 1)])
+print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
+
+# %% [markdown]
+# Two products are added to 0.0, then the bias, as in notebook 01.
+#
+# **A good place to stop.** The parts of the step are found, and its ops can write instructions. This is the end of the
+# second sitting.
+#
+# ## The row program (21 min)
+#
+# The program of the step is `by_rows`, written with an assembler. Arguments and variables lie in arrays. If an argument
+# has rows, one row of it is loaded at a time. `_place` says where a number lies in its array.
 
 # %%
 #| export row_program
@@ -1645,6 +1574,9 @@ def _loaded(a, array, shape, row):
         values[index] = a.load(array, *_place(index, row))
     return values
 
+
+# %% [markdown]
+# An `OpWriter` is `compute` of above. Its `values` are registers, and its sums are the assembler's.
 
 # %%
 #| export row_program
@@ -1691,10 +1623,10 @@ class OpWriter:
 
 
 # %% [markdown]
-# A `StepWriter` is `by_rows`. Its `write` has two loops, over the steps, and over the rows of a batch. An op that adds
-# rows up has running sums in `values` while the rows are read, and their totals from then on. `keep` stores results,
-# and new values of variables. (A new value may belong to a row: with a single row, the gradient of a bias needs no sum.)
-
+# A `StepWriter` is `by_rows`. `write` puts the parts into two loops: over the steps, and over the rows of a batch. At the
+# end of each step, `keep` stores the results, and the new values into the variables' own arrays. So the next step loads
+# what this step has stored: that is what became of `assign`. (A new value may belong to a row: with a single row, the
+# gradient of a bias needs no sum.)
 
 # %%
 #| export row_program
@@ -1747,16 +1679,17 @@ class StepWriter(OpWriter):
 
 
 # %% [markdown]
-# `RowProgram` checks the graph, writes the program, and calls it with the addresses of all arrays. The program
-# overwrites the variables' numbers in place. While it runs, `LockAll`, from `levels/support`, holds their locks, and
-# `pinned_address` says where their numbers are. Two checks from there raise `NoProgram`. By `check_fits`, the program
-# holds numbers of one float dtype, on a CPU. If you have replaced the kernel of an op that is not elementwise, such as
-# `matmul`, no program is made either, so that your kernel runs. By `check_rows`, at most 1,000 numbers are written out
-# for a row: with more, launches are quicker.
+# `RowProgram` checks the graph, writes the program, and calls it with the addresses of all arrays. The program holds
+# numbers of one float dtype, on a CPU. If you have replaced the kernel of an op that is not elementwise, such as
+# `matmul`, no program is made, so that your kernel runs. (The checks, the locks and the addresses are from
+# `levels/support`: `pinned_addresses` says where the variables' numbers are.)
 
-# %% tags=["hide-input"]
+# %%
 #| export row_program
 import struct
+
+from levels.support.programs import check_fits, check_rows
+from levels.support.storage import LockAll, address_of, pinned_address
 
 
 class RowProgram:
@@ -1803,11 +1736,6 @@ class RowProgram:
         return f"{len(self.graph.ops)} ops in one row program"
 
 
-# %% [markdown]
-# ## `function` (5 min)
-#
-# `RowProgram` writes the step as one program. These are its first arithmetic instructions:
-
 # %%
 program = RowProgram(smaller, 10)
 instructions = [line.strip() for line in program.program.text.splitlines() if line.strip()[:1] == "%"]
@@ -1815,77 +1743,30 @@ print(*[line for line in instructions if " = f" in line][:10], sep="\n")
 once = hundred(lambda *args: program.run(args)[0])
 print(f"losses {once[0]:.4g}, {once[1]:.4g}, … {once[-1]:.4g}; equal to the step's: {once == losses[:100]}")
 
-# %% [markdown]
-# The first five lines are the prediction. Then come the error, its square, the two shares of the error's gradient, and
-# their sum. (0x3FB999999999999A is 0.1.) The losses are the same to the last bit, and one launch does a step.
-#
-# What is left is to do all of that once: trace, make smaller, write the program, keep it. In the smallest form:
-
-
-# %%
-def compiled_once(python):
-    programs = {}  # the Specs of the arguments -> their program
-
-    def call(*args):
-        key = tuple(x.spec for x in args)
-        if key not in programs:
-            programs[key] = RowProgram(dce(trace(python, key)[0]), batch=key[0].shape[0])
-        return programs[key].run(args)[0]
-
-    return call
-
-
-# %%
-def told(rows, target):
-    print(f"  Python runs, on {rows}")
-    return step(rows, target)
-
-
-quick = compiled_once(told)
-for count in (10, 10, 4, 10):
-    i = task.batches[0][:count]
-    print(f"{count} rows: loss {float(quick(gather(x_, i), gather(y_, i))):.4f}")
 
 # %% [markdown]
-# Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a **retrace**.
-# All other calls run the program alone.
+# These are its first arithmetic instructions. The first five lines are the prediction. Then come the error, its square,
+# the two shares of the error's gradient, and their sum. (0x3FB999999999999A is 0.1.) The losses are the same to the last
+# bit, and one launch does a step. **When do kernels run at all?** In eager mode and in a replay, one for each op. In a
+# row program, none: their scalar functions were called once, when the program was written.
 #
-# The `function` that we keep does this for any function (`tf.function` · `torch.compile`):
+# **A good place to stop.** A train step is one program, and its losses are right to the last bit.
 #
-# - It keeps one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that
-#   Python reads, such as the learning rate in a closure, is read once, during the trace, and its value is kept.
-#   (`tf.function` has the same rule; [guards](more/03_guards.ipynb) watch for changes.)
-# - Where no row program can be written, `Replay` runs the graph op by op. That is slower, so `function` says
-#   once that it does this, and why.
-# - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
-# - Inside a tape or a trace it runs as plain Python, so that the tape or the trace sees every op. Inside `with
-#   eager():` it does the same.
+# ## `function` (17 min)
 #
-# ## The function that we keep (8 min, optional)
+# What is left is to do all of that once: trace, make smaller, write the program, keep it. `function` does this for any
+# function (`tf.function` · `torch.compile`).
 #
-# Run these cells and go on, or read how `compiled_once` becomes `function`.
-#
-# `eager` opens a `Watcher`, which records nothing. While it is open, `DOOR.top` is not `DOOR.bottom`, and so a
-# `function` runs as plain Python.
-
+# Two lists can be extended from outside. (`levels_more` does this.) `PASSES` make a graph smaller. `BACK_ENDS` make a
+# program of it. They are tried in the order of the list, and one that does not fit raises `NoProgram`. If none fits,
+# `say_replayed`, from `levels/support`, says once that the ops are replayed, and why. That is slower.
 
 # %%
 #| export functions
 """A function that is traced once for each signature, and then runs as a program."""
 
+from levels.support.programs import say_replayed
 
-def eager():
-    """Return a `with` block in which a `function` runs undecorated, op by op."""
-    return Watcher()
-
-
-# %% [markdown]
-# Two lists can be extended from outside. (`levels_more` does this.) `PASSES` make a graph smaller. `BACK_ENDS` make a
-# program of it. They are tried in the order of the list, and one that does not fit raises `NoProgram`. If none fits,
-# `say_replayed`, from `levels/support`, says once that the ops are replayed, and why.
-
-# %%
-#| export functions
 PASSES = [dce]  # functions that make a graph smaller, in this order
 BACK_ENDS = [RowProgram]  # they make a program of a graph; the first that fits does it
 
@@ -1902,28 +1783,21 @@ def _program_of(function, graph, batch, over):
 
 
 # %% [markdown]
-# A function returns what Python returned during the trace, with the program's tensors in it:
+# A function has one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that
+# Python reads, such as the learning rate in a closure, is read once, during the trace, and its value is kept.
+# (`tf.function` has the same rule; [guards](more/03_guards.ipynb) watch for changes.) The key also has a number that
+# grows when a kernel in `KERNELS` is replaced. The lock lets one thread compile while others wait.
+#
+# A function may make variables in its first call, as a layer does. Then it is traced once more, and the second trace
+# finds them. (`makes_variables`, from `levels/support`, raises an error if there are new ones again. `not_copied`, from
+# there too, refuses a copy.)
 
-
-# %% tags=["hide-input"]
+# %%
 #| export functions
-def _packed(outs, result):
-    """Return these tensors in the form of the traced result: None, one, or several."""
-    if result is None:
-        return None
-    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
+from levels.support.programs import check_function, made_once
+from levels.support.storage import CREATED, makes_variables
 
 
-# %% [markdown]
-# `_Programs` is the dict of `compiled_once`. Its key ends with a number that grows when a kernel in `KERNELS` is
-# replaced. `made_once`, from `levels/support`, calls `compile` for a new key behind a lock, so that two threads do not
-# compile the same program twice. A function may make variables in its first call, as a layer does. Then it is traced
-# once more, and the second trace finds them. (`makes_variables`, from there too, raises an error if there are new ones
-# again, and `not_copied` refuses a copy.)
-
-
-# %% tags=["hide-input"]
-#| export functions
 class _Programs:
     """A function and its programs, one for each signature."""
 
@@ -1969,13 +1843,30 @@ class _Programs:
 
 
 # %% [markdown]
-# `Function` adds the two ways to call it. For an argument that is not a tensor, `cache_key` gives its part of the key:
-# its type and its value. `batches_of_rows` refuses a row that does not exist, and sets a shorter last batch apart. Both
-# are from `levels/support`.
+# A function returns what Python returned during the trace, with the program's tensors in it:
 
 
-# %% tags=["hide-input"]
+# %%
+#| export functions
+def _packed(outs, result):
+    """Return these tensors in the form of the traced result: None, one, or several."""
+    if result is None:
+        return None
+    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
+
+
+# %% [markdown]
+# There are two ways to call it. A call runs one step. `over` takes whole arrays and the row numbers of all steps, and
+# hands them to the program in one call. Inside a tape or a trace, a function runs as plain Python, so that the tape or
+# the trace sees every op. For an argument that is not a tensor, `cache_key` gives its part of the key. `batches_of_rows`
+# refuses a row that does not exist, and sets a shorter last batch apart. Both are from `levels/support`.
+
+# %%
 #| export functions most Function.__call__
+from levels.support.checks import cache_key
+from levels.support.inputs import batches_of_rows
+
+
 class Function(_Programs):
     """A function of tensors, traced once for each signature, then run as a program.
 
@@ -2018,6 +1909,32 @@ function = Function
 
 
 # %% [markdown]
+# `eager` opens a `Watcher`, which records nothing. While it is open, `DOOR.top` is not `DOOR.bottom`, and so a
+# `function` runs as plain Python, op by op.
+
+
+# %%
+#| export functions
+def eager():
+    """Return a `with` block in which a `function` runs undecorated, op by op."""
+    return Watcher()
+
+
+# %%
+@function
+def told(rows, target):
+    print(f"  Python runs, on {rows}")
+    return step(rows, target)
+
+
+for count in (10, 10, 4, 10):
+    i = task.batches[0][:count]
+    print(f"{count} rows: loss {float(told(gather(x_, i), gather(y_, i))):.4f}")
+
+# %% [markdown]
+# Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a **retrace**.
+# All other calls run the program alone.
+#
 # ## What compiling buys (2 min)
 #
 # The same step, compiled: the first hundred batches are a hundred calls, and all others are one call of `over`.
@@ -2027,12 +1944,13 @@ compiled = function(step)
 both = hundred(compiled) + compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
 print(f"losses {both[0]:.4g}, … {both[-1]:.4g}; equal to the step's: {both == losses}; traces: {compiled.traces}")
 
+
 # %% tags=["nbval-ignore-output"]
-replay = Replay(smaller)
 t_replay = microseconds(lambda: replay.run([rows, target]), 100)
 one = microseconds(lambda: compiled(rows, target), 1000)
 many = microseconds(lambda: compiled.over(x_, y_, task.batches), 1) / len(task.batches)
 print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f}, many in a call {many:.2f}")
+
 
 # %% [markdown]
 # There are two traces, one for single steps and one for `over`. With all steps in one call, no Python runs between
@@ -2041,16 +1959,13 @@ print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.
 #
 # **A good place to stop.** A `function` turns a train step, with its tape, into one program, and keeps it.
 #
-# ## A module finds its variables (4 min, optional)
+# ## A module finds its variables (7 min)
 #
-# Run these cells and go on, or read how a model with many parts lists its variables. Level 4 builds on it.
-#
-# A **module** finds the variables in its attributes, and in lists, dicts and modules among them. `named` walks through
-# these, and gives all parts of a class, each once, in order. A module's **weights** are the values of its variables, as
-# NumPy arrays that can be read and set. (`check_weights`, from `levels/support`, makes tensors of them, and raises an
-# error, before any variable changes, if one does not fit.)
+# A model with many parts has to list its variables. A **module** finds them in its attributes, and in lists, dicts and
+# modules among them. Its **weights** are the values of these variables, as NumPy arrays that can be read and set. Level 4
+# builds on it.
 
-# %% tags=["hide-input"]
+# %%
 #| export module
 """A module finds its variables."""
 
@@ -2063,6 +1978,16 @@ def _inside(x):
     if isinstance(x, dict):
         return list(x.items())
     return list(enumerate(x)) if isinstance(x, (list, tuple)) else []
+
+
+# %% [markdown]
+# `named` looks into one holder after the other, and remembers what it has seen. A part that stands in two places is
+# found once. `check_weights`, from `levels/support`, refuses weights that do not fit.
+
+
+# %%
+#| export module
+from levels.support.checks import check_weights
 
 
 class Module:
@@ -2109,16 +2034,19 @@ class Module:
 # %% [markdown]
 # A copied module gets variables of its own. For that, Python has to know how to copy a tensor and a variable.
 
-
 # %%
 #| export tensors
+import copyreg
+
 copyreg.pickle(Tensor, lambda x: (as_tensor, (x.numpy(),)))
 copyreg.pickle(Variable, lambda v: (Variable, (v.numpy(), v.name, v.trainable)))
+
 
 # %%
 line = Module()
 line.w, line.b = w, b
 line.named(Variable)
+
 
 # %% [markdown]
 # ## The two tasks on this level (9 min)
