@@ -59,13 +59,19 @@ DAY = [
         (
             "The row program",
             "`function`",
-            "What compiling buys",
+            "A module finds its variables",
+            "An op, one row at a time",
+            "Which ops have rows",
             "Replay",
+            "Written down, not run",
             "Dead code",
-            "Checking a rule with a nudge",
+            "Tensors",
+            "The whole walk",
+            "The other rules",
             "Ten rows",
-            "Variables",
-            "The chain rule, drawn",
+            "A step is data",
+            "What compiling buys",
+            "Checking a rule with a nudge",
         ),
     ),
     ("Pause", 10),
@@ -87,7 +93,7 @@ DAY = [
         60,
         ("A callback", "The same in two frameworks", "A model", "A surprise to begin with"),
     ),
-    ("Questions, and the cards of all machines side by side", 15),
+    ("Questions, and the cards of all machines side by side", 10),
 ]
 
 

@@ -7,10 +7,11 @@
 # This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and
 # `torch.compile`.
 #
-# It takes three sittings. In the first, tensors and a tape train the line. In the second, the train step becomes data.
-# In the third, it becomes a program. You need four terms from below. A **buffer** is memory with a shape and a dtype. Its **Spec** is everything
-# but the numbers. A **kernel** is one device's program for an op. A **plan** says which kernel an op will run, and the
-# result's Spec. Level 1 was the ground of our house, level 2 the clay. Tensors are the **bricks**.
+# It takes three sittings of less than an hour and a half. In the first, tensors and a tape train the line. In the
+# second, the train step becomes data. In the third, it becomes a program. You need four terms from below. A
+# **buffer** is memory with a shape and a dtype. Its **Spec** is everything but the numbers. A **kernel** is one
+# device's program for an op. A **plan** says which kernel an op will run, and the result's Spec. Level 1 was the
+# ground of our house, level 2 the clay. Tensors are the **bricks**.
 
 # %%
 from course import build, figures, tasks

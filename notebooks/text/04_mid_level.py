@@ -4,7 +4,7 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`. You build four kinds of part: layers, losses, optimizers and datasets.
-# Each starts as a few lines. It takes about two hours without the optional sections.
+# Each starts as a few lines. It takes two sittings of an hour each.
 
 # %%
 from course import build, figures, tasks

@@ -3,8 +3,8 @@
 #
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
-# This is the level of `tf.keras.Model`. The libraries torchkeras and Lightning add this level to PyTorch. It takes less than
-# two hours without the optional sections.
+# This is the level of `tf.keras.Model`. The libraries torchkeras and Lightning add this level to PyTorch. It takes two
+# sittings of less than an hour.
 
 # %%
 from course import build, compare, figures, tasks
