@@ -235,6 +235,9 @@ def constant(values, dtype=None):
 # %% [markdown]
 # In an expression such as `x * 2.0`, the number takes the dtype of the tensor beside it. `as_tensor` does this for
 # one value, and `_as_tensors` for all inputs of an op. A variable is read, through the interpreter.
+#
+# A training step uses the same few numbers thousands of times. So `_number` keeps their tensors in a cache. Its key has
+# one more part, `name`, because Python finds 0.0 and -0.0 equal, and the two would share a place in the cache.
 
 # %%
 #| export tensors
@@ -327,7 +330,10 @@ x * w + b
 DOOR.top = DOOR.bottom
 
 # %% [markdown]
-# They did. Ops that have no operator in Python are functions. Each gives a name to the door.
+# They did. A new interpreter is a class with one method, and no op had to be changed for it. The tape and the trace below
+# are made in the same way.
+#
+# Ops that have no operator in Python are functions. Each gives a name to the door.
 
 # %%
 #| export ops
@@ -819,6 +825,10 @@ def backward_pass(records, target, sources):
 
 
 # %% [markdown]
+# Read its loop as the sentence that it is: for each record from the last one to the first, if the record's result has a
+# gradient, give each input that matters its share. A target with several numbers stands for their sum, so its gradient
+# begins as a one for each number: `spread` repeats the 1.
+#
 # A **GradientTape** is the tape with a method `gradient`, which is this walk. (`tf.GradientTape` · each tensor's
 # `grad_fn`.) It is read once. It also keeps the value of each variable that was read. So `check_taped` can raise an
 # error where the gradient would be wrong, for example if a variable was assigned while the tape was open. (The tape of
@@ -1033,7 +1043,9 @@ class Symbol(NoNumbers, Tensor):
 # tensor or that variable.
 #
 # And `assign`? While a function is traced, no variable changes. `env` notes which symbol the variable stands for now.
-# The next `read` gives this symbol, and at the end of the trace it tells the variable's new value.
+# The next `read` gives this symbol, and at the end of the trace it tells the variable's new value. An example: a
+# function reads `w`, assigns `w - 1.0`, and reads `w` again. The first read makes a leaf, the second read gives the
+# symbol of the difference. So what follows in the function uses the new value, as it does when the function just runs.
 
 # %%
 #| export graph
@@ -1150,7 +1162,8 @@ graph, result = trace(mean_error, signature)
 graph, result
 
 # %% [markdown]
-# The graph has five ops, and not one number was computed.
+# The graph has five ops, and not one number was computed. The last two are the mean, a sum and a quotient. The result is
+# a symbol, too: Python has run the whole function, and each of its lines got symbols from the lines before.
 #
 # ## A step is data (1 min)
 #
@@ -1236,9 +1249,11 @@ dce(before)
 # ## Replay (10 min)
 #
 # The easiest way to run a graph is to run its ops in order. Only the leaves are different: an argument, a variable or
-# a constant already has its value, and its `source` says which one it is. `Replay` looks up all plans beforehand.
-# `alias` makes another tensor of the same numbers. The method `over` runs many steps in one call, and `_stacked` makes
-# one tensor of their losses.
+# a constant already has its value, and its `source` says which one it is. `Replay` looks up all plans beforehand, and
+# `run` hands each op to the interpreter at the bottom. At the end of the step, each new value goes into its variable. If
+# two threads did this at the same time, one would overwrite what the other has just stored. So a lock lets one thread
+# in. (`alias`, from `levels/support`, makes another tensor of the same numbers.) The method `over` runs many steps, and
+# `_stacked` makes one tensor of their losses.
 
 # %%
 #| export replay most Replay.run
@@ -1350,6 +1365,9 @@ print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the
 # more**. If the result grows, it has one value per row. (Some ops of `levels_more`, such as `reshape`, have a shape as
 # an attribute. If that shape begins with the batch size, it grows, too.) Where there is no such plan, `NoProgram` says
 # why this graph stays a list of ops.
+#
+# Take `rows @ w + b`. For ten rows, the product has the shape (10, 1), and for eleven rows (11, 1): one number per row.
+# The loss has the shape () in either case, and it reads rows: it is a sum. The shape of `w` is (2, 1), whatever the batch.
 
 # %%
 #| export lowering
@@ -1420,11 +1438,16 @@ graph_drawing(smaller, ["rows", "target"], parts)
 # up: the sum of the squares, and the slopes of `w` and `b`. Pink comes after: the loss and the update. Grey comes before:
 # the gradient of the sum. The variables are orange.
 #
-# ## An op, one row at a time (13 min)
+# ## An op, one row at a time (14 min)
 #
 # How is an op computed for a single row? A `matmul` is computed by notebook 01's `dot`. Any other op needs its scalar
 # function of notebook 02, which is called for each number. These functions only add, multiply and compare. So they take
 # Python's floats, and they take registers of an assembler. With registers they *write* the instructions.
+#
+# `_each` calls a function for every number of an array. An array may hold floats or registers: to NumPy, both are
+# objects. `_elementwise` is for all ops that have a scalar function. `_products` is for `matmul`, and `_repeated` for
+# `spread`, which repeats a number along an axis. A scalar function that branches with `if` on a number cannot become
+# instructions, because no number is known. Then `told_by`, from `levels/support`, raises `NoProgram`.
 
 # %%
 #| export lowering
@@ -1483,7 +1506,9 @@ SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
 
 # %% [markdown]
 # First we run the whole step with Python's own floats. What comes before is computed once. Then, for each row, all blue
-# ops are computed, and each green op adds a share to its sum. What comes after is computed last.
+# ops are computed, and each green op adds a share to its sum. What comes after is computed last. `values` holds the
+# numbers of each node. For a node with rows, these are the numbers of the row that is computed now, and the next row
+# writes over them.
 
 
 # %%
@@ -1552,7 +1577,7 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 # **A good place to stop.** The parts of the step are found, and its ops can write instructions. This is the end of the
 # second sitting.
 #
-# ## The row program (21 min)
+# ## The row program (22 min)
 #
 # The program of the step is `by_rows`, written with an assembler. Arguments and variables lie in arrays. If an argument
 # has rows, one row of it is loaded at a time. `_place` says where a number lies in its array.
@@ -1577,7 +1602,9 @@ def _loaded(a, array, shape, row):
 
 
 # %% [markdown]
-# An `OpWriter` is `compute` of above. Its `values` are registers, and its sums are the assembler's.
+# An `OpWriter` is `compute` of above. First it declares the arrays of the program: the row numbers of all batches, the
+# results, the arguments and the variables. Then it computes, as above, but its `values` are registers, and its sums are
+# the assembler's. A constant is written into the program, number by number. A leaf is loaded from its array.
 
 # %%
 #| export row_program
@@ -1624,8 +1651,9 @@ class OpWriter:
 
 
 # %% [markdown]
-# A `StepWriter` is `by_rows`. `write` puts the parts into two loops: over the steps, and over the rows of a batch. At the
-# end of each step, `keep` stores the results, and the new values into the variables' own arrays. So the next step loads
+# A `StepWriter` is `by_rows`. `write` puts the parts into two loops: over the steps, and over the rows of a batch. Read
+# `write` beside `by_rows`: before, the loop over the rows, the sums, after. Its first line inside the inner loop loads a
+# row's number, as your programs did in notebook 01. At the end of each step, `keep` stores the results, and the new values into the variables' own arrays. So the next step loads
 # what this step has stored: that is what became of `assign`. (A new value may belong to a row: with a single row, the
 # gradient of a bias needs no sum.)
 
@@ -1682,8 +1710,12 @@ class StepWriter(OpWriter):
 # %% [markdown]
 # `RowProgram` checks the graph, writes the program, and calls it with the addresses of all arrays. The program holds
 # numbers of one float dtype, on a CPU. If you have replaced the kernel of an op that is not elementwise, such as
-# `matmul`, no program is made, so that your kernel runs. (The checks, the locks and the addresses are from
-# `levels/support`: `pinned_addresses` says where the variables' numbers are.)
+# `matmul`, no program is made, so that your kernel runs.
+#
+# A program takes a block of whole numbers: first the sizes, then the addresses. `words` packs them. `run` is a single
+# step on all rows that it gets: one step, so many rows, and the row numbers 0, 1, 2, … of `every`. `over` runs as many
+# steps as `batches` has rows. The program overwrites the variables' numbers in place. Meanwhile `LockAll` holds their
+# locks, and `pinned_address` says where the numbers are. (Both are from `levels/support`, and so are the checks.)
 
 # %%
 #| export row_program
@@ -1753,7 +1785,7 @@ print(f"losses {once[0]:.4g}, {once[1]:.4g}, … {once[-1]:.4g}; equal to the st
 #
 # **A good place to stop.** A train step is one program, and its losses are right to the last bit.
 #
-# ## `function` (17 min)
+# ## `function` (18 min)
 #
 # What is left is to do all of that once: trace, make smaller, write the program, keep it. `function` does this for any
 # function (`tf.function` · `torch.compile`).
@@ -1787,7 +1819,11 @@ def _program_of(function, graph, batch, over):
 # A function has one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that
 # Python reads, such as the learning rate in a closure, is read once, during the trace, and its value is kept.
 # (`tf.function` has the same rule; [guards](more/03_guards.ipynb) watch for changes.) The key also has a number that
-# grows when a kernel in `KERNELS` is replaced. The lock lets one thread compile while others wait.
+# grows when a kernel in `KERNELS` is replaced: then a new program is made.
+#
+# Read `compile` as a summary of this notebook: trace, run the passes, choose a back end. `program` looks the key up. If
+# there is no program yet, `made_once`, from `levels/support`, calls `compile` behind the lock, so that two threads do not
+# compile the same program twice. `renew` forgets all programs.
 #
 # A function may make variables in its first call, as a layer does. Then it is traced once more, and the second trace
 # finds them. (`makes_variables`, from `levels/support`, raises an error if there are new ones again. `not_copied`, from
@@ -1861,6 +1897,10 @@ def _packed(outs, result):
 # hands them to the program in one call. Inside a tape or a trace, a function runs as plain Python, so that the tape or
 # the trace sees every op. For an argument that is not a tensor, `cache_key` gives its part of the key. `batches_of_rows`
 # refuses a row that does not exist, and sets a shorter last batch apart. Both are from `levels/support`.
+#
+# `over` needs no batch to find its program, only the Spec of a batch: the shape of the data, with the batch size in
+# place of the number of rows. A last batch that is shorter has another Spec, and so a second program. `concatenate`
+# joins the losses of both.
 
 # %%
 #| export functions most Function.__call__
@@ -1960,7 +2000,7 @@ print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.
 #
 # **A good place to stop.** A `function` turns a train step, with its tape, into one program, and keeps it.
 #
-# ## A module finds its variables (7 min)
+# ## A module finds its variables (8 min)
 #
 # A model with many parts has to list its variables. A **module** finds them in its attributes, and in lists, dicts and
 # modules among them. Its **weights** are the values of these variables, as NumPy arrays that can be read and set. Level 4
@@ -1983,7 +2023,9 @@ def _inside(x):
 
 # %% [markdown]
 # `named` looks into one holder after the other, and remembers what it has seen. A part that stands in two places is
-# found once. `check_weights`, from `levels/support`, refuses weights that do not fit.
+# found once. Its name is the way to it, such as `layers.0.kernel`. The parts are found in the order in which they were
+# set, and so `set_weights` takes the arrays in the order in which `get_weights` gave them. `check_weights`, from
+# `levels/support`, refuses weights that do not fit, before any variable has changed.
 
 
 # %%
