@@ -58,7 +58,7 @@ DAY = [
         75,
         (
             "The row program",
-            "`function`",
+            "A function, compiled once",
             "A module finds its variables",
             "An op, one row at a time",
             "Which ops have rows",

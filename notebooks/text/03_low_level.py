@@ -1785,7 +1785,7 @@ print(f"losses {once[0]:.4g}, {once[1]:.4g}, … {once[-1]:.4g}; equal to the st
 #
 # **A good place to stop.** A train step is one program, and its losses are right to the last bit.
 #
-# ## `function` (18 min)
+# ## A function, compiled once (18 min)
 #
 # What is left is to do all of that once: trace, make smaller, write the program, keep it. `function` does this for any
 # function (`tf.function` · `torch.compile`).

@@ -284,7 +284,7 @@ def test_levels_stand_beneath_each_other_led_by_their_numbers(line, net):
 
 def test_one_line_of_fit_stands_for_four_marks(line):
     ends = {mark: [line for line in lines if line[0] == "5"] for mark, lines in parts_of(repr(line)).items()}
-    assert ends["FORWARD"] == ["5 │ losses = model.fit(Dataset.from_batches(x, y, batches), verbose=0).losses"]
+    assert ends["FORWARD"] == ["5 │ losses = model.fit(data, verbose=0).losses"]
     assert [ends[mark] for mark in ("LOSS", "BACKWARD", "UPDATE")] == [["5 │ (the same line, under forward)"]] * 3
     assert line._repr_html_().count("<i>the same line</i>") == 3
 
