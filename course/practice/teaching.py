@@ -84,14 +84,16 @@ DAY = [
             "The same in TensorFlow and PyTorch",
             "The race",
             "The surprise, explained",
+            "A layer of layers",
             "A surprise to begin with",
+            "What you will do differently",
         ),
     ),
     ("Pause", 10),
     (
         "05_high_level",
         60,
-        ("A callback", "The same in two frameworks", "A model", "A surprise to begin with"),
+        ("A callback", "The same in two frameworks", "A model", "A surprise to begin with", "Both tasks on penguins"),
     ),
     ("Questions, and the cards of all machines side by side", 10),
 ]

@@ -308,7 +308,7 @@ print(after_two_steps(Dense(2), Dense(1)))
 #
 # **A good place to stop.** A layer makes its own weights, and its units start different.
 #
-# ## A layer of layers (2 min, optional)
+# ## A layer of layers (2 min)
 #
 # A layer may keep other layers, as attributes or in lists. It finds their variables together with its own.
 

@@ -943,7 +943,7 @@ checks.answer_to("05-larger")
 # %% [markdown]
 # **A good place to stop.** All five levels train both tasks, and give the same numbers.
 #
-# ## Both tasks on penguins (1 min, optional)
+# ## Both tasks on penguins (1 min)
 #
 # Here are the same two models on real data. The line predicts the mass of a penguin from three measures, and the net predicts
 # the sex from four.
