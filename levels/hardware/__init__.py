@@ -1,8 +1,6 @@
 """1 · Hardware."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
-# fmt: off
-# isort: skip_file
 
 from levels.support.elementary import exp, log, select
 from levels.support.fronts import absent, public

@@ -1,8 +1,6 @@
 """5 · High-level API."""
 
 # Built from 05_high_level.ipynb: edit there, then run its last cell.
-# fmt: off
-# isort: skip_file
 
 from levels.support.fronts import absent, public
 

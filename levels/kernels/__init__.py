@@ -1,8 +1,6 @@
 """2 · Kernels."""
 
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
-# fmt: off
-# isort: skip_file
 
 from levels.support.fronts import absent, public
 

@@ -15,10 +15,9 @@ from levels.support.programs import check_function, check_single, made_once, say
 from levels.support.storage import CREATED, makes_variables
 
 from .graph import _results_of, dce, trace
-from .lowering import NoProgram
 from .ops import gather
 from .replay import Replay, _stacked
-from .row_program import RowProgram
+from .row_program import NoProgram, RowProgram
 from .tensors import DOOR, Tensor, Variable, Watcher, _as_tensors, as_tensor, constant
 
 PASSES = [dce]  # functions that make a graph smaller, in this order

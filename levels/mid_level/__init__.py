@@ -1,8 +1,6 @@
 """4 · Mid-level API."""
 
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
-# fmt: off
-# isort: skip_file
 
 from levels.support.fronts import absent, public
 

@@ -1370,8 +1370,8 @@ print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the
 # The loss has the shape () in either case, and it reads rows: it is a sum. The shape of `w` is (2, 1), whatever the batch.
 
 # %%
-#| export lowering
-"""Which op of a step has rows, and how each op is written as instructions."""
+#| export row_program
+"""A back end that makes a step one program: a loop over the rows, then the update."""
 
 from levels.support import programs
 
@@ -1404,7 +1404,7 @@ def _with_one_more(node, inputs, batch):
 
 
 # %%
-#| export lowering
+#| export row_program
 def row_parts(graph, batch):
     """Return {node: "row" if it has rows, "sum" if it adds them up, "after" if it needs
     a sum, else "before"}. Raises NoProgram for a graph that does not split.
@@ -1450,7 +1450,7 @@ graph_drawing(smaller, ["rows", "target"], parts)
 # instructions, because no number is known. Then `told_by`, from `levels/support`, raises `NoProgram`.
 
 # %%
-#| export lowering
+#| export row_program
 from levels.hardware import dot
 from levels.kernels import ELEMENTWISE, KERNELS
 from levels.support.programs import check_form, told_by
@@ -1497,7 +1497,7 @@ LOWERINGS = {"matmul": _products, "spread": _repeated}
 # sums. For the slopes of `w`, the share is the row times the gradient of its error.
 
 # %%
-#| export lowering
+#| export row_program
 SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
     "matmul": lambda shape, x, dy: [x.T * dy],
     "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
@@ -1584,9 +1584,6 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 
 # %%
 #| export row_program
-"""A back end that makes a step one program: a loop over the rows, then the update."""
-
-
 def _place(index, row, before=()):
     """Return where a number lies in an array, or in row `row`. `before`: in front."""
     place = index if row is None else (row, *index[1:])

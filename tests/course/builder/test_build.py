@@ -104,7 +104,7 @@ def test_a_room_reads_as_written_by_hand():
         '@vjp("add")  # a row\n@np.vectorize\ndef _(dy: "Tensor", y, a, b):\n    return dy, dy\n'
     )
     assert files["__init__.py"] == (
-        f'"""Tensors: every op passes one door."""\n\n{NOTE}\n# fmt: off\n# isort: skip_file\n\n'
+        f'"""Tensors: every op passes one door."""\n\n{NOTE}\n\n'
         "from levels.support.fronts import absent, public\n\nfrom .autodiff import VJPS, vjp\n"
         "from .tensors import TAPES, Tensor, apply\n\n"
         f"{ABSENT}\n"
