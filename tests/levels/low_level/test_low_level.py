@@ -218,7 +218,9 @@ FLAT = {  # ops through which no gradient passes
 
 @pytest.mark.quick
 def test_every_rule_has_a_case():
-    assert {*CASES, *FLAT} == {op for op in VJPS if isinstance(op, str)} - {*COLLECTIVES}  # those: tests/levels_more/distributed/test_machines.py
+    assert {*CASES, *FLAT} == {op for op in VJPS if isinstance(op, str)} - {
+        *COLLECTIVES
+    }  # those: tests/levels_more/distributed/test_machines.py
 
 
 def targets(op):
