@@ -695,6 +695,7 @@ def test_only_the_kernel_in_a_use_block_pays_for_checked_bounds():
 def test_what_cannot_be_replaced_is_named():
     cases = (
         ("rleu", "cpu", "no op is called 'rleu'; did you mean 'relu'"),
+        ("zzz", "cpu", "no op is called 'zzz'; KERNELS shows all, and levels_more.kernels has more$"),
         ("relu", "fpga", "'relu' has no kernel for 'fpga'"),
     )
     for op, kind, message in cases:

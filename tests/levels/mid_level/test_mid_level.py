@@ -1008,7 +1008,9 @@ UNFIT = {  # pairs that fit no step, and what the error says
 }
 
 
-@pytest.mark.parametrize("kind", [core.SGD, core.Adam, *more("these optimizers", *zip([mid_level.SGD, mid_level.Adam, mid_level.RMSprop]))])
+@pytest.mark.parametrize(
+    "kind", [core.SGD, core.Adam, *more("these optimizers", *zip([mid_level.SGD, mid_level.Adam, mid_level.RMSprop]))]
+)
 def test_what_is_no_step_is_told_and_changes_nothing(kind):
     for begun in (False, True):
         for pairs in (*NO_PAIRS, iter([]), zip([], [], strict=True)):

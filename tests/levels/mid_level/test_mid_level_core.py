@@ -75,6 +75,7 @@ def test_the_core_alone_refuses_in_a_sentence(asked, said):
     assert said[asked].startswith(BEYOND[asked])
 
 
+@pytest.mark.more("what is wider")
 @pytest.mark.parametrize("asked", [asked for asked in BEYOND if asked not in NOWHERE])
 def test_with_levels_more_it_works(asked):
     from levels_more import mid_level as wide
@@ -82,6 +83,7 @@ def test_with_levels_more_it_works(asked):
     assert eval(asked, {"lookup": lookup, "mid_level": wide, "np": np, "X": X}) is not None
 
 
+@pytest.mark.more("what is wider")
 def test_a_misspelt_word_is_answered_with_the_nearest_of_levels_more():
     from levels_more import mid_level as wide
 
@@ -122,6 +124,7 @@ def test_only_a_slip_is_answered_with_the_nearest_name(typed, near):
             lookup("loss", dict.fromkeys(names), typed)
 
 
+@pytest.mark.more("what is wider")
 def test_a_wider_class_is_a_subclass_of_that_of_the_core():
     from levels_more import mid_level as wide
 
@@ -171,6 +174,16 @@ def test_a_class_of_the_readers_is_never_replaced():
         Dense(3, use_bias=False)
 
 
+def test_a_layer_of_the_core_that_asks_for_training_says_where_it_is_given():
+    class Noise(Layer):
+        def call(self, x, training=None):
+            return x
+
+    words = "^noise: call.…, training. is for the Layer of levels_more.mid_level$"
+    with pytest.raises(NotImplementedError, match=words):
+        Noise()
+
+
 def test_a_function_is_no_name():
     assert lookup("activation", mid_level.ACTIVATIONS, abs) is abs
 
@@ -189,6 +202,7 @@ def trained(room, rate, compiled):
     return [w.numpy(), *adam.get_weights()[-3:]]
 
 
+@pytest.mark.more("a schedule")
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_constant_schedule_of_the_wide_optimizer_has_the_bits_of_the_core(compiled):
     from levels_more import mid_level as wide
@@ -213,6 +227,7 @@ def test_the_core_reads_and_sets_its_rate_before_and_after_the_first_step():
             sgd.learning_rate = wrong
 
 
+@pytest.mark.more("initializers by name")
 def test_starting_weights_by_name_have_the_bits_of_the_core():
     from levels_more import mid_level as wide
 
