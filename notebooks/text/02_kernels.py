@@ -792,7 +792,6 @@ print(rows.tolist(), columns.tolist())
 # `reduced` finds the three sizes, before, within and after the axis:
 
 
-
 # %%
 #| export reduce
 from levels.support.shapes import check_axes
@@ -817,7 +816,6 @@ reduced("reduce_sum", (10, 4, 2), 1)
 #
 # The planner of sums gives the loop the op's `start` and function. (`smallest` turns `start` into a number of the
 # dtype.)
-
 
 
 # %%
@@ -1045,7 +1043,6 @@ KERNELS
 #
 # Your kernel may contain a mistake and reach past the end of an array. So inside the block `guarded`, of
 # `levels/support`, has each of its indices checked. (`MAKING` is a lock: one thread changes the table at a time.)
-
 
 
 # %%

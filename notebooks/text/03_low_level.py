@@ -1582,6 +1582,7 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 # The program of the step is `by_rows`, written with an assembler. Arguments and variables lie in arrays. If an argument
 # has rows, one row of it is loaded at a time. `_place` says where a number lies in its array.
 
+
 # %%
 #| export row_program
 def _place(index, row, before=()):
@@ -1602,6 +1603,7 @@ def _loaded(a, array, shape, row):
 # An `OpWriter` is `compute` of above. First it declares the arrays of the program: the row numbers of all batches, the
 # results, the arguments and the variables. Then it computes, as above, but its `values` are registers, and its sums are
 # the assembler's. A constant is written into the program, number by number. A leaf is loaded from its array.
+
 
 # %%
 #| export row_program

@@ -226,4 +226,6 @@ def test_it_can_be_read_without_scrolling(room):
                 count = sum(map(bool, lines[node.lineno - 1 : node.end_lineno]))
                 assert count <= bound, f"{path.name}: {node.name} has {count} lines"
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
-                assert not isinstance(node.targets[0], ast.Tuple), f"{path.name}:{node.lineno}: two statements in a line"
+                assert not isinstance(node.targets[0], ast.Tuple), (
+                    f"{path.name}:{node.lineno}: two statements in a line"
+                )

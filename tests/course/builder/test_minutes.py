@@ -11,7 +11,14 @@ from course.builder import minutes
 from course.builder.cells import BuildError, code_of
 
 NAMES = build.all_in(build.ROOT)
-LIMIT = {"more": 55, "trail": 40, "01_hardware": 160, "02_kernels": 140, "03_low_level": 205, "04_mid_level": 120}  # minutes, by the folder or the notebook
+LIMIT = {
+    "more": 55,
+    "trail": 40,
+    "01_hardware": 160,
+    "02_kernels": 140,
+    "03_low_level": 205,
+    "04_mid_level": 120,
+}  # minutes, by the folder or the notebook
 CORE = 115
 FOLDED, LONGEST, LONGEST_FOLDED = (
     250,

@@ -176,7 +176,9 @@ def rhythm(name):
         tree = ast.parse(cell.source if cell.cell_type == "code" else "")
         texts = asked(tree) if cell.cell_type == "code" else [cell.source]
         tells = cell.source.startswith(TELLS)  # its output is read, and counts with the question
-        if texts or tells or not tree.body or "hide-input" in cell.metadata.get("tags", []):  # what is folded is not read
+        if (
+            texts or tells or not tree.body or "hide-input" in cell.metadata.get("tags", [])
+        ):  # what is folded is not read
             prose, before = prose + sum(map(words, texts)) * (not optional), 0
             continue
         lines, title = code_lines(cell.source), build.title(number, cell.source)

@@ -295,7 +295,13 @@ def test_the_loss_of_the_walk_stays_beneath_the_bar(tab, width):
 
 def test_a_link_to_the_walk_leads_to_the_stage_of_its_level():
     words = "[The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step."
-    for name, mark in {"01_hardware": "1a", "02_kernels": "2", "03_low_level": "3a", "04_mid_level": "4", "05_high_level": "5a"}.items():
+    for name, mark in {
+        "01_hardware": "1a",
+        "02_kernels": "2",
+        "03_low_level": "3a",
+        "04_mid_level": "4",
+        "05_high_level": "5a",
+    }.items():
         notebook = {"cells": [{"cell_type": "markdown", "source": words}]}
         reading.walked(notebook, name, {})
         link = f'<a href="05_high_level.html#walk-{mark}">The walk</a> follows one step.'

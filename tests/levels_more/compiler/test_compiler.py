@@ -405,7 +405,9 @@ def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch):
     """
     made, found = {}, collections.Counter()
     monkeypatch.setattr(machine, "cache_get", made.get)  # no other run will want their machine code,
-    monkeypatch.setattr(machine, "cache_put", made.__setitem__)  # but the kernels that run op by op are like everybody's
+    monkeypatch.setattr(
+        machine, "cache_put", made.__setitem__
+    )  # but the kernels that run op by op are like everybody's
     for seed in seeds:
         kinds_of = check_program(seed, monkeypatch)
         found.update(name for name in CHOICES if name in kinds_of[name])

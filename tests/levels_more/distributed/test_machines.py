@@ -618,7 +618,13 @@ W = constant(np.ones((4, 3)))
         (lambda x: x + constant(X), [("slice", (5, 4)), ("slice", (5, 4)), ("add", (5, 4)), ("all_gather", (10, 4))]),
         (
             lambda x: reshape(x, (10, 2, 2)) @ reshape(x, (10, 2, 2)),
-            [("slice", (5, 4)), ("reshape", (5, 2, 2)), ("reshape", (5, 2, 2)), ("matmul", (5, 2, 2)), ("all_gather", (10, 2, 2))],
+            [
+                ("slice", (5, 4)),
+                ("reshape", (5, 2, 2)),
+                ("reshape", (5, 2, 2)),
+                ("matmul", (5, 2, 2)),
+                ("all_gather", (10, 2, 2)),
+            ],
         ),
         (
             lambda x: reshape(x, (10, 2, 2)) @ constant(np.ones((10, 2, 2))),

@@ -505,7 +505,11 @@ class Short(Towns):
     ("data", "kind", "words"),
     [
         (Towns(), KeyError, r"DataLoader: Towns\[0\] raises KeyError: 0; the keys are 0 to 1"),
-        (Short(), IndexError, r"DataLoader: Short\[1\] raises IndexError: list index out of range; the keys are 0 to 1"),
+        (
+            Short(),
+            IndexError,
+            r"DataLoader: Short\[1\] raises IndexError: list index out of range; the keys are 0 to 1",
+        ),
     ],
 )
 def test_a_sample_that_is_not_there_is_named(data, kind, words):
