@@ -3,7 +3,7 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 from levels.kernels import PLANNERS, Plan, element_loop, lowered, reduced, scalar
-from levels.support.checks import not_copied
+from levels.support.checks import check_options, not_copied
 from levels.support.shapes import check_reshape, same_dtype
 from levels.support.tapes import check_reached, check_rules, check_taped
 
@@ -105,7 +105,8 @@ class GradientTape(Watcher):
 
     walk = staticmethod(backward_pass)
 
-    def __init__(self):
+    def __init__(self, **options):
+        check_options(GradientTape, options)
         self.records = []  # (op, inputs, attrs, y); None: it does not record
         self.variables = {}  # variable -> the tensor that it named at first
 

@@ -196,7 +196,7 @@ def batches_to_fit(model, x, y, sample_weight, class_weight, steps):
 
 
 def validation_share(validation_split, validation_data):
-    """Return the share of rows that is kept for validation: 0.0 beside `validation_data`. Raises like `check_positive`."""
+    """Return the share of rows kept for validation: 0.0 beside `validation_data`. Raises like `check_positive`."""
     share = float(str(validation_split)) if isinstance(validation_split, np.floating) else validation_split
     return check_positive("fit: validation_split", share, zero=True) * (validation_data is None)
 

@@ -41,8 +41,7 @@ def made(what, table, name):
     found = lookup(what, table, name)
     found = found() if isinstance(name, (str, type)) else found
     if what == "metric" and isinstance(name, str):
-        # in the history it has the name given to `compile`
-        found.by_name = True
+        found.by_name = True  # in the history it has the name given to `compile`
         found.name = name
     return found
 

@@ -836,7 +836,7 @@ def backward_pass(records, target, sources):
 
 # %%
 #| export autodiff most GradientTape.do
-from levels.support.checks import not_copied
+from levels.support.checks import check_options, not_copied
 from levels.support.tapes import check_taped
 
 
@@ -845,7 +845,8 @@ class GradientTape(Watcher):
 
     walk = staticmethod(backward_pass)
 
-    def __init__(self):
+    def __init__(self, **options):
+        check_options(GradientTape, options)
         self.records = []  # (op, inputs, attrs, y); None: it does not record
         self.variables = {}  # variable -> the tensor that it named at first
 

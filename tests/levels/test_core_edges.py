@@ -523,3 +523,11 @@ def test_a_first_fit_makes_its_variables_without_numba():
         text=True,
     )
     assert done.stdout == "False\n", done.stdout + done.stderr
+
+
+@pytest.mark.quick
+def test_a_tape_of_the_core_says_which_one_can_be_read_repeatedly():
+    from levels.low_level import GradientTape
+
+    with pytest.raises(TypeError, match="GradientTape has no persistent; the GradientTape of levels_more.low_level may have it"):
+        GradientTape(persistent=True)

@@ -9,7 +9,7 @@ from course.practice.cases.interpreting import interpreted
 
 
 def all_interpreted(cases_of):
-    """Decorate the cases of a blank: kernels run as Python in all of them, also those of `levels_more`, for its tape."""
+    """Decorate the cases of a blank: kernels run as Python in all of them, those of `levels_more` too, for its tape."""
 
     @functools.wraps(cases_of)
     def cases_in_python(mine, draw):
