@@ -475,6 +475,7 @@ assert raised(lambda: step.over(x, x[:, :1], batches)) == "KeyError: 'no such ke
 
 def test_a_trace_that_fails_leaves_the_door_free():
     """A function that raises while it is traced: afterwards an op runs."""
+    from levels.hardware import pool
     from levels.low_level import constant, trace
 
     cpu = pool()["cpu:0"]
