@@ -4,7 +4,7 @@ import reprlib
 
 import numpy as np
 
-from .checks import numeric_array, real
+from .checks import check_positive, numeric_array
 
 
 def row_numbers(what, batches, rows):
@@ -69,8 +69,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
     for k, (array, shape) in enumerate(zip(weights, shapes)):
         _check_array(f"weights[{k}]", array, x.dtype, *shape)
     row_numbers("batches", batches, len(x))
-    if real(learning_rate) is None or not 0 < learning_rate < np.inf:
-        raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
+    check_positive("learning_rate", learning_rate)
 
 
 def _check_array(name, array, dtype, *shape):
@@ -86,17 +85,13 @@ def _described(array):
 
 
 def batches_of_rows(args, batches):
-    """Return one or two arrays of row numbers, see `even`. Raises ValueError unless the tensors have as many rows."""
+    """Return one or two arrays of row numbers: a shorter last batch apart. Raises ValueError if `args` do not fit."""
     rows = {x.spec.shape[:1] for x in args}
     if len(rows) != 1 or () in rows:
         given = ", ".join(str(x.spec) for x in args)
         raise ValueError(f"over: {given}; expected arrays with the same number of rows")
     (count,) = rows.pop()
-    return [row_numbers("over: batches", part, count) for part in even(batches)]
-
-
-def even(batches):
-    """Return [batches], or [batches[:-1], batches[-1:]] if their sizes differ, because the last batch is shorter."""
     lists = batches if isinstance(batches, (list, tuple)) else ()
     lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
-    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]
+    parts = [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]
+    return [row_numbers("over: batches", part, count) for part in parts]

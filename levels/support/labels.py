@@ -6,9 +6,8 @@ import numpy as np
 def check_labels(loss, y_true, y_pred):
     """Raise ValueError unless two tensors have equal shapes, and hold probabilities if `loss.probabilities` says so."""
     if y_true.spec.shape != y_pred.spec.shape:
-        flat = (*y_true.spec.shape, 1) == y_pred.spec.shape
-        cure = "equal shapes; write y[:, None]" if flat else "equal shapes"
-        raise ValueError(f"{loss}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected {cure}")
+        cure = "; write y[:, None]" if (*y_true.spec.shape, 1) == y_pred.spec.shape else ""
+        raise ValueError(f"{loss}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}")
     if loss.probabilities:
         check_probabilities(loss, "y_true", y_true)
         check_probabilities(loss, "y_pred", y_pred)

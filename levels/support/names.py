@@ -1,7 +1,6 @@
 """Names that the framework uses itself: what a reader would put in their place is refused, unless it fits there."""
 
 import functools
-from types import FunctionType
 
 
 @functools.cache
@@ -31,7 +30,7 @@ def fits(name, held, value):
     """Return whether a value may take the place of what the framework has under this name."""
     if isinstance(held, property):
         return held.fset is not None
-    if isinstance(held, (FunctionType, classmethod)) or callable(held):
+    if isinstance(held, classmethod) or callable(held):
         return callable(value) and (name == "call" or not _is_layer(value))
     if isinstance(held, tuple):
         return isinstance(value, (list, tuple)) and all(callable(x) and not _is_layer(x) for x in value)

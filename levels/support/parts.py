@@ -23,9 +23,6 @@ class Reconstructible:
 
 
 def chosen(what, table, name):
-    """Return a new object of the class that a table has under this name. Any other object is returned as it is.
-
-    Raises ValueError, TypeError: see `lookup`.
-    """
+    """Return a new object of the class that a table has under this name, or the object `name` itself: see `lookup`."""
     found = lookup(what, table, name)
     return found() if isinstance(found, type) else found

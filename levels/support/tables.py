@@ -3,12 +3,8 @@
 import difflib
 import reprlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-
-
-def as_they_are(shapes, places):
-    """Return None: the loops see the arrays in their own shapes."""
-    return None
 
 
 @dataclass
@@ -17,7 +13,7 @@ class Backend:
 
     compiler: Callable  # (function, dtype) -> the program for arrays of that dtype
     nest: Callable = None  # (places, line) -> the lines of the loops around that line
-    views: Callable = as_they_are  # (shapes, places) -> the shapes in which these loops see their arrays, or None
+    views: Callable = lambda shapes, places: None  # the shapes in which these loops see their arrays, or None
     reduction: Callable = None  # (combine, start) -> the loop that reduces x[i, k, j] to out[i, j]
     names: dict = field(default_factory=dict)  # that loops may use, such as a GPU's `cuda`
 
@@ -39,13 +35,8 @@ class KernelTable(dict):
 
     def __getitem__(self, key):
         """Return the function. Raises LookupError for what is in no row."""
-        try:
+        with suppress(KeyError, TypeError):  # TypeError: it cannot be a key
             return super().__getitem__(key)
-        except TypeError:  # it cannot be a key
-            return self.__missing__(key)
-
-    def __missing__(self, key):
-        """Raise LookupError, with a sentence."""
         op, kind = map(str, key)
         kinds = [k for o, k in [*self] if o == op]
         if kinds:
