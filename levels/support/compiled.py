@@ -13,7 +13,7 @@ import llvmlite
 import numpy as np
 
 from .cache import cache_get, cache_put
-from .guards import is_guarded
+from .tables import is_guarded
 
 SUBSTITUTIONS = {}  # a Python function -> function(dtype), which returns what kernels for that dtype call in its place
 _PROGRAMS = {}  # hash -> program

@@ -1,9 +1,12 @@
-"""The table of kernels, what depends on the kind of device, and the checks of a launch. Notebook 02 uses them."""
+"""The table of kernels, what depends on the kind of device, checks of launches and indices. Notebook 02 uses them."""
 
+import collections
 import difflib
 import reprlib
+import types
+import weakref
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 
@@ -81,3 +84,29 @@ def check_out(plan, out, reads, updates):
     inputs = reads[1:] if updates else reads
     if getattr(out, "spec", None) is not plan.spec or id(out) in map(id, inputs):
         raise ValueError(f"{plan.op}: needs a live buffer {plan.spec}, and may overwrite no input; got {out!r}")
+
+
+GUARDED = collections.Counter()  # a function -> how many open blocks have each of its indices checked
+TRIED = weakref.WeakSet()  # functions that were tried on hard inputs with that check, and need it no more
+
+
+@contextmanager
+def guarded(function):
+    """In a `with` block, compile this function with a check of each index: a wrong one raises IndexError, and no crash."""
+    plain = getattr(function, "py_func", function)
+    if not isinstance(plain, types.FunctionType):  # it will be refused
+        yield
+        return
+    GUARDED[plain] += 1
+    try:
+        yield
+    finally:
+        GUARDED[plain] -= 1
+        if not GUARDED[plain]:
+            del GUARDED[plain]
+
+
+def is_guarded(function):
+    """Whether each index of a function, or of the one inside numba's `njit`, is to be checked."""
+    plain = getattr(function, "py_func", function)
+    return plain in GUARDED and plain not in TRIED
