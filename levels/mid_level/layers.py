@@ -12,8 +12,7 @@ from levels.low_level import Module, Variable, as_tensor, nn
 from levels.support.checks import check_int, lookup
 from levels.support.fronts import Unset
 from levels.support.locks import built_once
-from levels.support.names import guarded
-from levels.support.parts import Reconstructible
+from levels.support.parts import Reconstructible, guarded
 from levels.support.trainings import check_call, check_heard, no_call
 
 

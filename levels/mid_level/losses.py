@@ -3,7 +3,7 @@
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
 from levels.low_level import as_tensor, clip, log, reduce_mean
-from levels.support.labels import check_floats, check_labels, check_unweighted
+from levels.support.inputs import check_floats, check_labels, check_unweighted
 from levels.support.parts import Reconstructible
 
 

@@ -112,10 +112,7 @@ def check_weights(weights, named, convert):
 
 
 def check_pairs(given, kind, convert):
-    """Return the gradients, by convert(gradient, variable), and the variables of pairs (gradient, variable).
-
-    Raises TypeError for anything but pairs with a variable of this class, ValueError for a gradient that does not fit.
-    """
+    """Return [convert(gradient, variable)] and [variable] of pairs of both. Raises TypeError, ValueError for others."""
     pairs = [*given] if hasattr(given, "__iter__") else given
     fit = isinstance(pairs, list) and pairs
     if not fit or not all(isinstance(x, (tuple, list)) and len(x) == 2 and isinstance(x[1], kind) for x in pairs):
@@ -123,11 +120,9 @@ def check_pairs(given, kind, convert):
     variables = [w for _, w in pairs]
     if len({*map(id, variables)}) < len(pairs):
         raise ValueError("apply_gradients: a variable stands in two pairs; add its gradients")
-    gradients = []
-    for k, (dw, w) in enumerate(pairs):
-        gradients.append(dw if dw is None else convert(dw, w))
-        if dw is None or gradients[k].spec is not w.spec:
-            given = None if dw is None else gradients[k].spec
+    gradients = [dw if dw is None else convert(dw, w) for dw, w in pairs]
+    for k, (dw, w) in enumerate(zip(gradients, variables)):
+        if (given := getattr(dw, "spec", None)) is not w.spec:
             told = f"gradient {k} is {given}, and its variable is {w.spec}; expected the same"
             raise ValueError(f"apply_gradients: {told}")
     return gradients, variables

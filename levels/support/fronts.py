@@ -30,10 +30,7 @@ def public(names):
 
 
 def absent(front):
-    """Return the `__getattr__` (PEP 562) of the level `front`. Its error says where the name is, or where to find more.
-
-    It is an AttributeError, so that `hasattr` is false, but in `from … import …`, which drops its text, an ImportError.
-    """
+    """Return the `__getattr__` (PEP 562) of the level `front`. Its error says where a name is, or where more are."""
 
     def __getattr__(name):
         rooms = [room for room, names in ROOMS.items() if name in names.split()] or [front.partition(".")[2]]
@@ -45,6 +42,7 @@ def absent(front):
             if name == file or name in vars(importlib.import_module(f"levels.support.{file}")):
                 place = "" if name == file else f".{file}"
                 told = f"{name} is no name of {front}: write `from levels.support{place} import {name}`"
+        # AttributeError, so that `hasattr` is false; `from … import …` would drop its text
         error = ImportError if importing and not name.startswith("__") else AttributeError
         raise error(told, name=name)
 

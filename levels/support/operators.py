@@ -15,10 +15,7 @@ _REDUCING = {"add": "sum", "multiply": "prod", "maximum": "max", "logical_and": 
 
 
 def array_ufunc(tensor, ufunc, method, *inputs, **options):
-    """Call the tensor's own operator for `array + tensor` (https://numpy.org/neps/nep-0013-ufunc-overrides.html).
-
-    Raises TypeError for all else, such as `np.log(tensor)`: the result would be an array, which no tape records.
-    """
+    """Call the tensor's operator for `array + tensor` (NEP 13). Raises TypeError for all else: no tape records it."""
     name = REFLECTED.get(ufunc.__name__)
     if name and method == "__call__" and not options and inputs[1] is tensor and hasattr(tensor, name):
         return getattr(tensor, name)(inputs[0])
@@ -42,15 +39,11 @@ class NoNumbers:
     __slots__ = ()
     __array_function__ = array_function  # np.mean(x) says what to write
 
-    @property
-    def data(self):
-        """Raise TypeError: there are no numbers."""
+    def _no_numbers(self):
         cure = "`if` becomes where(mask, x, y), np.mean becomes reduce_mean; return what you need from the function"
         raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
 
-    @data.setter
-    def data(self, nothing):
-        """Do nothing: there is no memory."""
+    data = property(_no_numbers, lambda self, nothing: None)
 
 
 def check_recorded(name, x, kind):
@@ -67,8 +60,7 @@ class Elsewhere:
         self.name = name
 
     def __get__(self, x, kind=None):
-        told = f"{kind.__name__} has no {self.name!r}; write {CURES[self.name]}"
-        raise AttributeError(told, name=self.name, obj=x)
+        raise AttributeError(f"{kind.__name__} has no {self.name!r}; write {CURES[self.name]}", name=self.name, obj=x)
 
 
 _POWER = "; the whole number 2 is a power here, x ** 2, and"

@@ -48,8 +48,7 @@ def check_fits(graph, kernels, elementwise):
     edges = {x.spec.dtype for x in (*graph.outputs, *graph.updates.values(), *leaves)}
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)} | edges
     if len(dtypes) != 1 or dtypes.isdisjoint({np.dtype("f4"), np.dtype("f8")}):
-        told = ", ".join(sorted(map(str, dtypes)))
-        raise NoProgram(f"it has {told}; expected one float dtype, and no bools outside")
+        raise NoProgram(f"it has {', '.join(sorted(map(str, dtypes)))}; expected one float dtype, and no bools outside")
     for node in graph.nodes:
         kind = node.spec.device.kind
         ours = not node.inputs or node.op in elementwise or kernels.is_first(node.op, kind)
@@ -82,25 +81,19 @@ def told_by(op):
 
 
 def say_replayed(function, graph, batch, reasons):
-    """Return why a graph has no program, from {reason: name of a back end}. Say so once, for rows on a CPU.
-
-    A back end whose turn comes later gives no reason. A function that no reader has written is `quiet`.
-    """
-    why = "; ".join(f"{name}: {why}" for why, name in reasons.items() if why)
+    """Return why a graph has no program, from {reason: name of a back end}. Say so once, for rows on a CPU."""
+    why = "; ".join(f"{name}: {why}" for why, name in reasons.items() if why)  # None: its turn comes later
     on_cpu = any(x.spec.device.kind == "cpu" for x in graph.ops)
-    if batch and on_cpu and not getattr(function, "quiet", False):
+    if batch and on_cpu and not getattr(function, "quiet", False):  # quiet: no reader has written it
         say_once(f"function {function.__name__}: its ops are replayed one by one, which is slower. {why}")
     return why
 
 
 def made_once(function, key, args, over):
-    """Compile a function, and keep the program under this key, which ends with the version of the kernels.
-
-    One thread compiles, and the others wait. Programs of an older version are discarded.
-    """
-    with function.lock:
+    """Compile a function, and keep the program under this key, which ends with the version of the kernels."""
+    with function.lock:  # one thread compiles, and the others wait
         found = function.programs.get(key) or function.compile(args, over)
-        for old in [*function.programs]:
+        for old in [*function.programs]:  # those of an older version are discarded
             if old[-1] != key[-1]:
                 function.programs.pop(old, None)
         function.programs[key] = found

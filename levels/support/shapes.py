@@ -42,10 +42,7 @@ def number_names(op, function, inputs, attrs):
 
 
 def broadcast(op, inputs, shape, updates=False):
-    """Return the common shape, or the larger `shape`. Raises ValueError if there is none.
-
-    With `updates`, the result has the shape of the first input.
-    """
+    """Return the common shape, with `updates` that of the first input, or `shape`. Raises ValueError if none fits."""
     shapes = [x.shape for x in inputs]
     wanted = shapes[0] if updates else shape
     try:
@@ -120,5 +117,4 @@ def check_product(op, x, w, x_shape, w_shape):
     if len(x_shape) != 2 or len(w_shape) != 2:
         raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
     if x_shape[1] != w_shape[0]:
-        inner = f"inner sizes {x_shape[1]} and {w_shape[0]} differ"
-        raise ValueError(f"{op}: x is {x_shape} and w is {w_shape}: {inner}")
+        raise ValueError(f"{op}: x is {x_shape} and w is {w_shape}: inner sizes {x_shape[1]} and {w_shape[0]} differ")

@@ -20,14 +20,11 @@ def leave(door, tape):
 
 
 def check_taped(tape, given, tensors, kind):
-    """Raise RuntimeError for a tape that was read, TypeError or ValueError for a gradient that would be wrong.
-
-    given: the target and the sources, which have to be of the class `kind`; tensors: what they are now.
-    """
+    """Raise RuntimeError for a tape that was read, TypeError or ValueError for a target or source that does not fit."""
     if tape.records is None:
         cure = "GradientTape(persistent=True) of levels_more.low_level can be read again"
         raise RuntimeError(f"gradient: this tape was read; {cure}")
-    for k, (x, now) in enumerate(zip(given, tensors)):
+    for k, (x, now) in enumerate(zip(given, tensors)):  # the target and the sources, and the tensors they are now
         name = f"source {k - 1}" if k else "the target"
         check_recorded(name, x, kind)
         if now.spec.dtype.kind != "f":

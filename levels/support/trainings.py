@@ -17,10 +17,7 @@ def check_losses(step, losses):
 
 
 def check_training(loss, x, y, labels, outputs):
-    """Raise ValueError if x or y, tensors [rows, …], holds a NaN, or y does not fit the loss, or a model's outputs.
-
-    labels: the first rows of y; outputs: what the model gives for the first rows of x.
-    """
+    """Raise ValueError for a NaN in tensors x or y [rows, …], or for first `labels` that do not fit loss or outputs."""
     check_finite("x", x.numpy())
     check_finite("y", y.numpy())
     if hasattr(loss, "check"):
@@ -31,8 +28,8 @@ def check_training(loss, x, y, labels, outputs):
 def check_pair(x, y=None):
     """Return a pair of arrays: (x, y), or x if that is one and y is None. Raises TypeError if there is only one array."""
     given = x if isinstance(x, tuple) and y is None else (x, y)
-    if not isinstance(given, tuple) or len(given) != 2 or any(part is None for part in given):
-        first = given[0] if isinstance(given, tuple) and given else given
+    if len(given) != 2 or any(part is None for part in given):
+        first = given[0] if given else given
         raise TypeError(f"x is a {type(first).__name__}, y is missing: give x and y, or a Dataset of batches (x, y)")
     return given
 

@@ -9,8 +9,8 @@ import numpy as np
 from levels import kernels
 from levels.hardware import Buffer
 from levels.kernels import ELEMENTWISE, IN_USE, KERNELS, NUMBERS, REDUCTIONS, UPDATES, kernel, launch, planned
-from levels.support.guards import TRIED, guarded
 from levels.support.locks import MAKING
+from levels.support.tables import TRIED, guarded
 from levels_more.hardware.devices import pool
 from levels_more.kernels.elementwise import MASKS
 

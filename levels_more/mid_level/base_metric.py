@@ -5,7 +5,7 @@ import numpy as np
 from levels.low_level import Symbol, Variable, apply, as_tensor, reduce_sum
 from levels.support.checks import lookup
 from levels.support.fronts import Unset
-from levels.support.labels import check_labels
+from levels.support.inputs import check_labels
 from levels.support.parts import Reconstructible
 from levels_more.checks import dtype_of, sizes, whole_as_int64
 from levels_more.low_level.module import Module

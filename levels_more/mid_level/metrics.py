@@ -7,7 +7,7 @@ import numpy as np
 from levels.low_level import apply, as_tensor, reduce_sum, sigmoid
 from levels.mid_level import Loss, losses
 from levels.support.checks import check_int, check_positive, real
-from levels.support.labels import check_probabilities
+from levels.support.inputs import check_probabilities
 from levels_more.checks import called, expect, whole_as_int64
 from levels_more.low_level.ops import arg_max, cast, concat, maximum, reshape, softmax
 from levels_more.mid_level.base_metric import Metric, ratio

@@ -7,7 +7,7 @@ are weighted, and then reduced to their mean or sum.
 import math
 
 from levels.mid_level import squared_error
-from levels.support.labels import check_probabilities
+from levels.support.inputs import check_probabilities
 from levels_more import low_level as low
 from levels_more.checks import as_python, sizes
 from levels_more.low_level import nn

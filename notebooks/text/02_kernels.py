@@ -1049,8 +1049,8 @@ KERNELS
 #| export registry
 from contextlib import contextmanager
 
-from levels.support.guards import guarded
 from levels.support.locks import MAKING
+from levels.support.tables import guarded
 
 IN_USE = {}  # (op, kind) -> [(None, the kernel before), then one for each open block]
 

@@ -214,8 +214,7 @@ from levels.low_level import Module
 from levels.support.checks import check_int, check_pairs, check_positive, lookup
 from levels.support.fronts import Unset
 from levels.support.locks import MAKING, built_once
-from levels.support.names import guarded
-from levels.support.parts import Reconstructible
+from levels.support.parts import Reconstructible, guarded
 from levels.support.trainings import check_call, check_heard, no_call
 
 
@@ -387,7 +386,7 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %%
 #| export losses most Loss.__call__
-from levels.support.labels import check_floats, check_labels, check_unweighted
+from levels.support.inputs import check_floats, check_labels, check_unweighted
 
 
 class Loss(Reconstructible):

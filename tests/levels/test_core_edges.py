@@ -381,7 +381,7 @@ def first(x, y):
 def second(x, y):
     return x + y + 2.0
 
-from levels.support.guards import GUARDED  # the functions that are compiled with a check of each index
+from levels.support.tables import GUARDED  # the functions that are compiled with a check of each index
 
 ones = pool()["cpu:0"].put(np.ones(3))
 sums, products = KERNELS["add", "cpu"], KERNELS["multiply", "cpu"]
