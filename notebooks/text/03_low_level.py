@@ -817,10 +817,8 @@ def backward_pass(records, target, sources):
         check_rules(op, attrs, rules)
         for x, vjp in zip(inputs, rules):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
-            if dx is not None and dx.spec is not x.spec:
-                dx = unbroadcast(dx, x.spec.shape)
             if dx is not None:
-                hand_on(gradients, x, dx)
+                hand_on(gradients, x, unbroadcast(dx, x.spec.shape))
     return check_reached(sources, gradients)
 
 
