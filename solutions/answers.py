@@ -323,7 +323,7 @@ return dx
             "return dx": "a gradient of shape (10, 4), an input of shape (1, 4): expected the shape (1, 4), yours is (10, 4)",
             'return apply("reduce_sum", dx, axis=0, keepdims=True)': "expected the shape (3, 4), yours is (1, 4)",
             'return apply("reduce_sum", dx, axis=0, keepdims=False)': "expected the shape (1, 4), yours is (4,)",
-            'return apply("reduce_mean", dx, axis=0, keepdims=True)': "yours",
+            'return apply("reduce_sum", dx, axis=0, keepdims=True) / 10.0': "yours",
             """
 for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape)):
     if have != wanted:
@@ -612,38 +612,27 @@ for epoch in range(epochs):
         right=[
             """
 if model.stop_training:
-    return model.stop_training
-if not math.isfinite(logs["loss"]):
-    raise FloatingPointError(f"the loss is {logs['loss']} after epoch {epoch}")
-return False
+    return True
+return not math.isfinite(logs["loss"])
 """,
             """
 loss = logs["loss"]
 lost = loss != loss or abs(loss) == math.inf
-if lost and not model.stop_training:
-    raise FloatingPointError("lost")
-return model.stop_training
+return lost or model.stop_training
 """,
         ],
         wrong={
-            "return model.stop_training": "stop_training False, a loss of inf: expected 'raises FloatingPointError', yours is False",
+            "return model.stop_training": "stop_training False, a loss of inf: expected True, yours is False",
             "return False": "stop_training False, a loss of inf",
-            "return not math.isfinite(logs['loss'])": "stop_training False, a loss of inf: expected 'raises FloatingPointError', yours is True",
-            """
-if not math.isfinite(logs["loss"]):
-    raise FloatingPointError("lost")
-return model.stop_training
-""": "stop_training True, a loss of inf: expected True, yours is 'raises FloatingPointError'",
-            """
-if math.isnan(logs["loss"]) and not model.stop_training:
-    raise FloatingPointError("lost")
-return model.stop_training
-""": "stop_training False, a loss of inf",
+            "return not math.isfinite(logs['loss'])": "stop_training True, a loss of 7.0: expected True, yours is False",
+            "return model.stop_training and not math.isfinite(logs['loss'])": "stop_training False, a loss of inf",
+            "return model.stop_training or math.isfinite(logs['loss'])": "stop_training False, a loss of 7.0",
+            "return model.stop_training or math.isnan(logs['loss'])": "stop_training False, a loss of inf",
             """
 if not model.stop_training and not math.isfinite(logs["loss"]):
-    raise ValueError("lost")
+    raise FloatingPointError("lost")
 return model.stop_training
-""": "raises ValueError",
+""": "raises FloatingPointError",
         },
     ),
 }

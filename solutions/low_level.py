@@ -3,6 +3,7 @@
 import numpy as np
 
 from levels.low_level import *
+from levels_more.compiler.eager.tapes import GradientTape
 from levels_more.compiler.passes import rebuilt
 from levels_more.low_level.autodiff import stop_gradient
 from levels_more.low_level.ops import maximum, minimum, reshape, tanh, transpose, where  # noqa: F401
@@ -192,7 +193,7 @@ def kept_in_float64(function, x):
 def without_ones(graph):
     def change(node, inputs):
         for x, other in (inputs, inputs[::-1]) if node.op == "multiply" else ():
-            one = other.op == "constant" and (other.attrs["of"].numpy() == 1.0).all()
+            one = other.op == "constant" and (other.source.numpy() == 1.0).all()
             if one and x.spec is node.spec:
                 return x
         return Node(node.op, inputs, node.attrs, node.spec)
@@ -202,7 +203,7 @@ def without_ones(graph):
 
 def by_hand(graph):
     def is_one(node):
-        return node.op == "constant" and np.all(node.attrs["of"].numpy() == 1.0)
+        return node.op == "constant" and np.all(node.source.numpy() == 1.0)
 
     now = {}
     for node in graph.nodes:
@@ -222,7 +223,7 @@ def only_at_the_right(graph):
     def change(node, inputs):
         if node.op == "multiply":
             x, one = inputs
-            if one.op == "constant" and (one.attrs["of"].numpy() == 1.0).all() and x.spec is node.spec:
+            if one.op == "constant" and (one.source.numpy() == 1.0).all() and x.spec is node.spec:
                 return x
         return Node(node.op, inputs, node.attrs, node.spec)
 
@@ -232,7 +233,7 @@ def only_at_the_right(graph):
 def whatever_the_shape(graph):
     def change(node, inputs):
         for x, one in (inputs, inputs[::-1]) if node.op == "multiply" else ():
-            if one.op == "constant" and (one.attrs["of"].numpy() == 1.0).all():
+            if one.op == "constant" and (one.source.numpy() == 1.0).all():
                 return x
         return Node(node.op, inputs, node.attrs, node.spec)
 
@@ -242,7 +243,7 @@ def whatever_the_shape(graph):
 def any_one_among_them(graph):
     def change(node, inputs):
         for x, one in (inputs, inputs[::-1]) if node.op == "multiply" else ():
-            if one.op == "constant" and (one.attrs["of"].numpy() == 1.0).any() and x.spec is node.spec:
+            if one.op == "constant" and (one.source.numpy() == 1.0).any() and x.spec is node.spec:
                 return x
         return Node(node.op, inputs, node.attrs, node.spec)
 
@@ -252,7 +253,7 @@ def any_one_among_them(graph):
 def variables_too(graph):
     def change(node, inputs):
         for x, one in (inputs, inputs[::-1]) if node.op == "multiply" else ():
-            if one.op in ("constant", "variable") and (one.attrs["of"].numpy() == 1.0).all() and x.spec is node.spec:
+            if one.op in ("constant", "variable") and (one.source.numpy() == 1.0).all() and x.spec is node.spec:
                 return x
         return Node(node.op, inputs, node.attrs, node.spec)
 
@@ -262,7 +263,7 @@ def variables_too(graph):
 def any_op(graph):
     def change(node, inputs):
         for x, one in (inputs, inputs[::-1]) if len(inputs) == 2 else ():
-            if one.op == "constant" and (one.attrs["of"].numpy() == 1.0).all() and x.spec is node.spec:
+            if one.op == "constant" and (one.source.numpy() == 1.0).all() and x.spec is node.spec:
                 return x
         return Node(node.op, inputs, node.attrs, node.spec)
 
@@ -272,7 +273,7 @@ def any_op(graph):
 def old_inputs(graph):
     def change(node, inputs):
         for x, one in (node.inputs, node.inputs[::-1]) if node.op == "multiply" else ():
-            if one.op == "constant" and (one.attrs["of"].numpy() == 1.0).all() and x.spec is node.spec:
+            if one.op == "constant" and (one.source.numpy() == 1.0).all() and x.spec is node.spec:
                 return x
         return Node(node.op, node.inputs, node.attrs, node.spec)
 

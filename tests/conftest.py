@@ -335,7 +335,7 @@ def pytest_xdist_node_collection_finished(node, ids) -> None:
 
 def pytest_unconfigure(config) -> None:
     if is_quick(config):
-        print("Every test, in about 20 minutes on two processors:  python3 -m course test --all")
+        print("Every test, in 20 to 45 minutes on two processors:  python3 -m course test --all")
 
 
 def pytest_report_header(config) -> str:

@@ -22,11 +22,10 @@ LEVELS = '''"""Five levels, one answer: a small deep-learning framework, from ma
 This is what the five notebooks build, and it is whole. `levels_more` is built on it, in rooms of the same names.
 """
 '''
-PARAGRAPHS = "# fmt: off\n# isort: skip_file"  # its lists of names are wrapped like paragraphs
-ABSENT = "__getattr__ = absent(__name__)  # says where there is more"
+ABSENT = "__all__ = public(globals())\n__getattr__ = absent(__name__)  # says where there is more"
 # What a level also offers of `levels.support`: the names that its exported cells import from these files.
 HANDED_ON = {"01_hardware": "levels.support.elementary"}
-SAYS_WHAT_IS_ABSENT = Import("levels.support.fronts", "absent", "")
+OF_FRONTS = {Import("levels.support.fronts", name, "") for name in ("absent", "public")}
 
 
 class File(NamedTuple):
@@ -111,10 +110,9 @@ def front(notebook, note: str, public: dict[str, str]) -> File:
     """
     prose = "".join([cell.source.strip() for cell in notebook.cells if cell.cell_type == "markdown"][:1])
     doc = re.sub(r"^#+\s*|[*`\\\"]", "", prose.split("\n")[0]).strip() or "A level"
-    needs = {Import(module, name, "") for name, module in public.items()} | {SAYS_WHAT_IS_ABSENT}
-    lines = [f'"""{doc}"""' if doc[-1] in ".!?" else f'"""{doc}."""', "", note, PARAGRAPHS]
-    names = textwrap.wrap(", ".join(f'"{name}"' for name in sorted(public)), WIDTH - 5, break_on_hyphens=False)
-    lines += [*import_lines(needs, paragraph), "", "__all__ = [", *(f"    {line}" for line in names), "]", ABSENT]
+    needs = {Import(module, name, "") for name, module in public.items()} | OF_FRONTS
+    lines = [f'"""{doc}"""' if doc[-1] in ".!?" else f'"""{doc}."""', "", note]
+    lines += [*import_lines(needs, paragraph), "", ABSENT]
     return File("".join(f"{line}\n" for line in lines), [0] * len(lines))
 
 

@@ -96,17 +96,16 @@ def graph_drawing(graph, names=("x", "y"), parts=None):
     arrows = []
 
     def add(key, node):
-        of = None if node.inputs else node.attrs["of"]
         lines = [node.op]
         fill = fills.get(ways.get(id(node)))
         if node.op == "input":
-            lines = [names[of]]
+            lines = [names[node.source]]
             fill = CONSTANT
         elif node.op == "variable":
-            lines = [of.name or "a variable"]
+            lines = [node.source.name or "a variable"]
             fill = VARIABLE
         elif node.op == "constant":
-            lines = [numbers(of) or shape(of)]
+            lines = [numbers(node.source) or shape(node.source)]
             fill = OP if parts else CONSTANT
         elif id(node) in new:
             lines.append(f"new {new[id(node)]}")

@@ -164,11 +164,11 @@ def in_plain_python(train):
 
 def op_by_op(train):
     """Wrap a function of level 3 so that it runs op by op, with nothing compiled."""
-    eager = near(train, "eager")
+    tape_of = near(train, "GradientTape")
 
     def run(*arguments):
-        with eager() as door:
-            door.records = collections.deque(maxlen=0)  # not None: levels_more compiles no backward walk under it
+        with tape_of() as tape:  # (under a tape, and not just in `eager()`, levels_more compiles no backward walk)
+            tape.records = collections.deque(maxlen=0)  # it keeps nothing
             return train(*arguments)
 
     return run

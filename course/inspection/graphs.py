@@ -15,7 +15,8 @@ def listed(graph) -> str:
 
 def leaf_name(node) -> str | None:
     """The name of a leaf: a variable's name, x0 for the first argument, or a scalar constant's number. Else None."""
-    of = node.attrs.get("of")
-    if node.op in ("variable", "input"):
-        return of.name if node.op == "variable" else f"x{of}"
-    return str(of.numpy()) if node.op == "constant" and not node.spec.shape else None
+    if node.op == "input":
+        return f"x{node.source}"
+    if node.op == "variable":
+        return node.source.name
+    return str(node.source.numpy()) if node.op == "constant" and not node.spec.shape else None

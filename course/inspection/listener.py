@@ -81,18 +81,20 @@ def watched(model):
     from levels import low_level as low
     from levels.hardware import Buffer, pool
 
-    back_ends = [back_end for back_end, _ in low.BACK_ENDS]
-    training = model.training
+    back_ends = [back_end for back_end in low.BACK_ENDS if isinstance(back_end, type)]
+    chosen = vars(model).get("chosen")  # the `Training` of a model of levels_more
+    losses = chosen.losses if chosen else [model.loss]
     devices = {type(device) for device in pool().values()}
+    layers = [base for base in type(model).__mro__ if base.__name__ == "Layer" and "__call__" in vars(base)]
     functions = {
         "fit": [type(model).fit],
         "compile": [low.Function.compile],
         "train step": [type(model).train_step],
-        "layer": [type(model).__call__],
-        "loss": [loss if hasattr(loss, "__code__") else type(loss).__call__ for loss in training.losses],
-        "metric": [type(metric).update_state for metric in metrics_of(training)],
+        "layer": [base.__call__ for base in layers],
+        "loss": [loss if hasattr(loss, "__code__") else type(loss).__call__ for loss in losses],
+        "metric": [type(metric).update_state for metric in metrics_of(model)],
         "gradient": [low.GradientTape.gradient],
-        "update": [type(training.optimizer).apply_gradients],
+        "update": [type(model.optimizer).apply_gradients],
         "op": [low.apply],
         "launch": [low.Interpreter.do, *(kind.launch for kind in back_ends if hasattr(kind, "launch"))],
         "replay": [low.Replay.run, *(kind.run for kind in back_ends if issubclass(kind, low.Replay))],
@@ -101,9 +103,9 @@ def watched(model):
     return {inspect.unwrap(function).__code__: kind for kind, several in functions.items() for function in several}
 
 
-def metrics_of(training):
+def metrics_of(model):
     """The metrics that were passed to `compile`. (The core has no metrics.)"""
-    return getattr(training, "metrics", [])
+    return getattr(vars(model).get("chosen"), "metrics", [])
 
 
 class Listener:

@@ -82,7 +82,7 @@ QUESTIONS = (
     Question(
         3,
         "Who writes down that `x @ w` was computed?",
-        ("low_level", "_Tape.do"),
+        ("low_level", "GradientTape.do"),
         There("torch", "torch/csrc/autograd/functions/utils.h", "set_history", 68),
         There("tensorflow", "tensorflow/c/eager/tape.h", "RecordOperation", 159),
         "PyTorch keeps no list: each result points to the node that made it, and TensorFlow's tape leaves out each op "
@@ -121,7 +121,7 @@ QUESTIONS = (
     Question(
         3,
         "Who writes the loop that a compiled step runs?",
-        ("low_level", "_write"),
+        ("low_level", "StepWriter"),
         There("torch", "torch/_inductor/codegen/cpp.py", "CppKernelProxy.codegen_nodes", 4921),
         There("tensorflow", "third_party/xla/xla/service/llvm_ir/fused_ir_emitter.h", "FusedIrEmitter", 48),
         "Ours puts a whole step into one loop over rows; theirs (TensorFlow's with `jit_compile=True`) choose which ops "
@@ -161,7 +161,7 @@ QUESTIONS = (
     Question(
         5,
         "When does a layer make its weights?",
-        ("mid_level", "_Part.build_for"),
+        ("mid_level", "Layer.build_for"),
         There("torch", "torch/nn/modules/lazy.py", "LazyModuleMixin._infer_parameters", 252),
         There(
             "keras",
@@ -176,7 +176,7 @@ QUESTIONS = (
     Question(
         5,
         "Who tells a layer that it is training?",
-        ("high_level", "Trainable.train_step"),
+        ("high_level", "Model.train_step"),
         There("torch", "torch/nn/modules/module.py", "Module.train", 2898),
         There(
             "keras",

@@ -37,9 +37,9 @@ NAMES = """
     amax = reduce_max                           amin = reduce_min
     clamp = clip                                clip_by_value = clip
     TensorDataset = Dataset.from_tensor_slices
-    Trainer.fit = Model.fit                     training_step = Trainable.train_step
+    Trainer.fit = Model.fit                     training_step = Model.train_step
     LightningModule = Model                     load = load_model
-    Model.compile = Trainable.compile           KerasModel = Model
+    KerasModel = Model
     cuda = device                               list_physical_devices = pool
     state_dict = Module.get_weights             load_state_dict = Module.set_weights
 """

@@ -25,18 +25,18 @@ def opened(model, x, y=None):
 
     If x is a Dataset, the step uses its first batch. Python code runs slower than without the profile function.
     """
-    from levels.low_level import DOOR, EAGER, Interpreter
+    from levels.low_level import DOOR, Interpreter
 
     listener = Listener(watched(model))
 
     class Clock(Interpreter):
-        """An interpreter at the door. Because it is not the level's own EAGER, decorated functions run op by op."""
+        """An interpreter at the door. Because it is not `DOOR.bottom`, decorated functions run op by op."""
 
         def __enter__(self):
             DOOR.top = self
 
         def __exit__(self, *_):
-            DOOR.top = EAGER
+            DOOR.top = DOOR.bottom
 
         def do(self, op, plan, inputs, attrs):
             return super().do(op, listener.timed(op, plan), inputs, attrs)
@@ -103,16 +103,18 @@ def as_prepared():
 @contextmanager
 def unchanged(model):
     """Inside this `with` block the model has no compiled programs. Its variables, programs and history are restored."""
-    training = model.training
+    chosen = vars(model).get("chosen")  # the `Training` of a model of levels_more, which keeps programs
     history = model.history
-    parts = [model, training.optimizer, *metrics_of(training)]
+    parts = [model, model.optimizer, *metrics_of(model)]
     before = [(v, v.value) for part in parts for v in part.variables]
-    kept = dict(vars(training))
-    vars(training).update({"programs": {}} if "programs" in kept else {})
+    kept = dict(vars(chosen)) if chosen else {}
+    if chosen:
+        vars(chosen).update(programs={})
     try:
         yield
     finally:
-        vars(training).update(kept)
+        if chosen:
+            vars(chosen).update(kept)
         model.history = history
         for variable, value in before:
             variable.assign(value)

@@ -48,9 +48,9 @@ def loop_order():
 
 def tape():
     from levels.low_level import constant
-    from levels.low_level.autodiff import VJPS, _Tape
+    from levels.low_level.autodiff import VJPS, GradientTape
 
-    walk = figures.walk_of_squared_error(_Tape, constant, VJPS, x=3.0, w=2.0, b=1.0, y=5.0)
+    walk = figures.walk_of_squared_error(GradientTape, constant, VJPS, x=3.0, w=2.0, b=1.0, y=5.0)
     controls = {"step": range(5), "bump": ["w", "x", "b", "y"]}
     return Alive(functools.partial(figures.tape_backwards, walk), controls, {"step": 1, "bump": "w"})
 

@@ -71,7 +71,7 @@ def of_rows(level, name):
             made.append((program, before))
         return program
 
-    BACK_ENDS.insert(0, (kept, lambda graph: 0))
+    BACK_ENDS.insert(0, kept)
     try:
         train = getattr(importlib.import_module(f"levels.{level}"), name)
         fit = train(task.x, task.y, task.weights, task.batches, task.learning_rate)

@@ -65,7 +65,7 @@ COMMANDS = {  # name: (its line of help, its arguments)
     ),
     "test": (
         "three minutes of tests: the levels, the notebooks, a sample of the rest (--all runs every test)",
-        [argument("--all", action="store_true", help="every test: about 20 minutes")],
+        [argument("--all", action="store_true", help="every test: 20 to 45 minutes")],
     ),
     "browser-test": ("run all notebooks in JupyterLab in this system's browser", []),
     "setup": ("install all packages, also those for more/, the tests and the site", []),

@@ -1,4 +1,4 @@
-"""How much a reader writes: at the depth *some*, the blanks of the notebooks; at *most*, 43 functions. For a class,
+"""How much a reader writes: at the depth *some*, the blanks of the notebooks; at *most*, 42 functions. For a class,
 the solutions beneath them can be hidden.
 
 In the course's notebooks, each of those functions is complete, in a cell `#| export ROOM most KEY`. On the desk, at the

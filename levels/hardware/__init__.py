@@ -1,11 +1,9 @@
 """1 · Hardware."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
-# fmt: off
-# isort: skip_file
 
 from levels.support.elementary import exp, log, select
-from levels.support.fronts import absent
+from levels.support.fronts import absent, public
 
 from .assembler import Assembler, Sum
 from .bounds import address_of, index_of, indices_of
@@ -16,10 +14,5 @@ from .tasks import Fit, dnn_classifier, line_row, linear_regression, net_row, th
 from .values import REAL, Condition, Index, Register, Value, Whole, arithmetic, subtract
 from .writer import LOOP, Array, Loops, Writer
 
-__all__ = [
-    "Array", "Assembler", "Buffer", "Condition", "Device", "Fit", "Index", "LOOP", "Loops", "PLACE", "POOL", "Program",
-    "REAL", "Register", "Spec", "Sum", "Value", "Whole", "Writer", "address_of", "arithmetic", "descend",
-    "dnn_classifier", "dot", "exp", "flat", "index_of", "indices_of", "line_row", "line_slopes", "linear_regression",
-    "log", "net_row", "pool", "select", "subtract", "through_relu", "train", "write_steps"
-]
+__all__ = public(globals())
 __getattr__ = absent(__name__)  # says where there is more

@@ -1,17 +1,12 @@
 """5 · High-level API."""
 
 # Built from 05_high_level.ipynb: edit there, then run its last cell.
-# fmt: off
-# isort: skip_file
 
-from levels.support.fronts import absent
+from levels.support.fronts import absent, public
 
-from .loops import Callback, History, Training, ended, epoch_loss, run_epochs, run_training
-from .models import Model, Sequential, Trainable, batches_of, dtype_for, prepared
+from .loops import Callback, History, ended, epoch_loss, one_pass, run_epochs, run_training
+from .models import Model, Sequential, batches_of, dtype_for, prepared
 from .tasks import dnn_classifier, linear_regression
 
-__all__ = [
-    "Callback", "History", "Model", "Sequential", "Trainable", "Training", "batches_of", "dnn_classifier", "dtype_for",
-    "ended", "epoch_loss", "linear_regression", "prepared", "run_epochs", "run_training"
-]
+__all__ = public(globals())
 __getattr__ = absent(__name__)  # says where there is more

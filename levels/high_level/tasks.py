@@ -13,7 +13,8 @@ def _train(model, x, y, weights, batches):
     """Train a compiled model from given starting weights, with one step per batch."""
     model.build(x.shape, x.dtype)
     model.set_weights(weights)
-    losses = model.fit(Dataset.from_batches(x, y, batches), verbose=0).losses  # forward, loss, backward, update
+    data = Dataset.from_batches(x, y, batches)
+    losses = model.fit(data, verbose=0).losses  # forward, loss, backward, update
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
@@ -23,7 +24,7 @@ def _train(model, x, y, weights, batches):
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     model = Sequential([Dense(1)])  # model
     model.compile(SGD(learning_rate), "mse")
@@ -32,9 +33,10 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
+    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. Shapes: see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])  # model
+    layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
+    model = Sequential(layers)
     model.compile(SGD(learning_rate), "binary_crossentropy")
 
     return _train(model, x, y, weights, batches)

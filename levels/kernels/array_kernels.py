@@ -6,7 +6,7 @@ import math
 
 from levels.support.shapes import check_product, check_rows, same_dtype, turned
 
-from .registry import PLANNERS, Plan, kernel, lowered
+from .registry import Plan, kernel, lowered
 
 
 def gather(out, x, rows):
@@ -31,8 +31,7 @@ def plan_gather(op, function, x, rows):
     return made
 
 
-kernel("gather")(gather)
-PLANNERS["gather"] = plan_gather
+kernel("gather", planner=plan_gather)(gather)
 
 
 def matmul_ikj(out, x, w):
@@ -50,10 +49,9 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     x_shape = turned(op, x, transpose_x)
     w_shape = turned(op, w, transpose_w)
     check_product(op, x, w, x_shape, w_shape)
-    compiler = lowered(function, x)
 
     def lower():
-        loop = compiler()
+        loop = lowered(function, x)()
 
         def run(out, x, w):
             loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
@@ -63,5 +61,4 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     return Plan(op, (x_shape[0], w_shape[1]), dtype, [x, w], lower)
 
 
-kernel("matmul")(matmul_ikj)
-PLANNERS["matmul"] = plan_matmul
+kernel("matmul", planner=plan_matmul)(matmul_ikj)

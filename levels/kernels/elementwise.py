@@ -101,8 +101,6 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("broadcast_divide", count=3.0)(lambda dy, x, count: dy / count)
-scalar("broadcast_to", takes="fi")(lambda x: x)  # the loop around it does the work
 
 
 @scalar("sgd", updates=True, rate=0.1)

@@ -1,16 +1,13 @@
-"""Reductions: ops that combine many numbers into one, along axes. Also reshape."""
+"""Reductions: ops that combine many numbers into one, along axes."""
 
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
 import math
 
-import numpy as np
-
 from levels.support.checks import check_bool
-from levels.support.shapes import check_axes, check_reshape, same_dtype, smallest
+from levels.support.shapes import check_axes, same_dtype, smallest
 
-from .elementwise import element_loop, plan_elementwise
-from .registry import BACKENDS, PLANNERS, Plan, kernel, lowered, plan
+from .registry import BACKENDS, Plan, kernel, lowered
 
 
 def reduce_loop(combine, start):
@@ -46,13 +43,12 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     start = smallest(same_dtype(op, x, kinds="fi"), REDUCTIONS[op])
     sizes = [1 if a in axes else size for a, size in enumerate(x.shape)]
     shape = tuple(size for a, size in enumerate(sizes) if keep or a not in axes)
-    long = within >= 1024 and x.dtype == np.float32
+    long = within >= 1024 and x.dtype == "f4"
     how = [("reassoc",)] if long else []  # may be split into several sums
-    reduction = BACKENDS[x.device.kind].reduction
+    loop = BACKENDS[x.device.kind].reduction
 
     def lower():
-        combine = lowered(function, x, *how)()
-        return lowered(reduction(combine, start), x, *how)()
+        return lowered(loop(lowered(function, x, *how)(), start), x, *how)()
 
     views = [(before, after), (before, within, after)]
     return Plan(op, shape, x.dtype, [x], lower, views)
@@ -60,36 +56,3 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
 
 kernel("reduce_sum", planner=plan_reduce)(lambda total, x: total + x)
 REDUCTIONS = {"reduce_sum": 0.0}  # op -> the number that its loop starts at
-
-
-def plan_mean(op, function, x, axis=None, keepdims=False):
-    """Plan a mean: the sum over these axes, divided by the number of its terms."""
-    dtype = same_dtype(op, x)
-    total = plan("reduce_sum", [x], {"axis": axis, "keepdims": keepdims})
-    count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
-    divide = plan_elementwise("divide", function, total.spec, count=count)
-
-    def lower():
-        add_up = total.lower()
-        share = divide.lower()
-
-        def run(out, x):
-            add_up(out, x)
-            share(out, out, count)
-
-        return run
-
-    return Plan(op, total.spec.shape, dtype, [x], lower)
-
-
-def plan_reshape(op, function, x, shape=()):
-    """Plan a copy in another shape, in the same order."""
-    check_reshape(op, x.shape, shape)
-    row = (math.prod(x.shape),)
-    loop = lowered(element_loop(function, x, ["i", "i"]), x)
-    return Plan(op, shape, x.dtype, [x], loop, [row, row])
-
-
-kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
-kernel("reshape")(lambda x: x)
-PLANNERS["reshape"] = plan_reshape

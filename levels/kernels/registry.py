@@ -7,9 +7,8 @@ from contextlib import contextmanager
 
 from levels.hardware import Buffer
 from levels.support.compiled import compile_cpu, fitted
-from levels.support.guards import guarded
 from levels.support.locks import MAKING, compiled_once
-from levels.support.tables import Backend, KernelTable, check_kernel, check_out, kind_of, no_key
+from levels.support.tables import Backend, KernelTable, check_kernel, check_out, guarded, kind_of, no_key
 
 KERNELS = KernelTable()  # (op, kind of device) -> the function that is compiled for it
 BACKENDS = {"cpu": Backend(compile_cpu)}  # kind of device -> what depends on it

@@ -24,8 +24,7 @@ def _rows(x, y, batches):
     """Yield the rows of x and of y for each step."""
     x = _put(x)
     y = _put(y)
-    for batch in np.asarray(batches, np.int64):
-        i = _put(batch)
+    for i in map(_put, np.asarray(batches, np.int64)):
         yield launch("gather", None, x, i), launch("gather", None, y, i)
 
 

@@ -1,30 +1,21 @@
 """3 · Low-level API."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
-# fmt: off
-# isort: skip_file
 
-from levels.support.fronts import absent
+from levels.support.fronts import absent, public
 
-from .autodiff import VJPS, WALKS, GradientTape, backward_pass, hand_on, quickest_walk, reachable, unbroadcast
-from .functions import BACK_ENDS, GUARDS, PASSES, Eager, Function, eager, function
+from .autodiff import VJPS, GradientTape, backward_pass, hand_on, plan_spread, reachable, unbroadcast
+from .functions import BACK_ENDS, PASSES, Function, eager, function
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .module import Module
 from .nn import relu, sigmoid
 from .ops import clip, exp, gather, log, reduce_mean, reduce_sum, sqrt
 from .replay import Replay
-from .row_program import LOWERINGS, NoProgram, RowProgram, as_instructions, check_fits, row_parts
+from .row_program import LOWERINGS, SHARES, NoProgram, OpWriter, RowProgram, StepWriter, as_instructions, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
-    DOOR, DTYPES, EAGER, OPERATORS, Interpreter, Operators, Tensor, Variable, apply, as_tensor, binary_op, constant
+    DOOR, DTYPES, OPERATORS, Interpreter, Operators, Tensor, Variable, Watcher, apply, as_tensor, binary_op, constant
 )
 
-__all__ = [
-    "BACK_ENDS", "DOOR", "DTYPES", "EAGER", "Eager", "Function", "GUARDS", "GradientTape", "Graph", "Interpreter",
-    "LOWERINGS", "Module", "NoProgram", "Node", "OPERATORS", "Operators", "PASSES", "Replay", "RowProgram", "Symbol",
-    "Tensor", "Trace", "VJPS", "Variable", "WALKS", "apply", "as_instructions", "as_tensor", "backward_pass",
-    "binary_op", "check_fits", "clip", "constant", "dce", "dnn", "dnn_classifier", "eager", "exp", "function",
-    "gather", "hand_on", "linear_regression", "log", "needed_by", "quickest_walk", "reachable", "reduce_mean",
-    "reduce_sum", "relu", "row_parts", "sigmoid", "sqrt", "trace", "unbroadcast"
-]
+__all__ = public(globals())
 __getattr__ = absent(__name__)  # says where there is more

@@ -2,47 +2,16 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-from levels.kernels import reduced
-from levels.support.checks import check_bool
-from levels.support.operators import check_recorded
-from levels.support.tapes import leave
+from levels.kernels import PLANNERS, Plan, element_loop, lowered, reduced, scalar
+from levels.support.checks import check_options, not_copied
+from levels.support.shapes import check_reshape, same_dtype
+from levels.support.tapes import check_reached, check_rules, check_taped
 
 from .ops import reduce_sum
-from .tensors import DOOR, Interpreter, Operators, Variable, _as_tensors, apply, as_tensor
+from .tensors import Operators, Watcher, _as_tensors, apply, as_tensor
 
-
-class _Tape(Interpreter):
-    """The interpreter in a `with` block: it passes each op on to the one below, and records it."""
-
-    def __init__(self, persistent=False):
-        self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
-        self.persistent = check_bool("persistent", persistent)  # may be read repeatedly
-
-    def __enter__(self):
-        if self.below:
-            raise RuntimeError("this tape was open before; make another one")
-        self.below, DOOR.top = DOOR.top, self
-        return self
-
-    def __exit__(self, *_):
-        leave(DOOR, self)
-
-    def do(self, op, plan, inputs, attrs):
-        y = self.below.do(op, plan, inputs, attrs)
-        if self.records is not None:  # None: it does not record
-            self.records.append((op, inputs, attrs, y))
-        return y
-
-    def read(self, variable):
-        x = self.below.read(variable)
-        self.variables.setdefault(variable, x)
-        return x
-
-    def assign(self, variable, value):
-        self.below.assign(variable, value)
-
-
-VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradient; or None
+# op -> for each input a function (dy, y, *inputs, **attrs) -> its gradient; or None
+VJPS = {
     "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
     "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
     "multiply": (lambda dy, y, a, b: dy * b, lambda dy, y, a, b: dy * a),
@@ -50,12 +19,12 @@ VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradien
     "negative": (lambda dy, y, x: -dy,),
     "exp": (lambda dy, y, x: dy * y,),
     "log": (lambda dy, y, x: dy / x,),
-    "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
+    "clip": (lambda dy, y, x, **limits: apply("clip_grad", dy, x, **limits),),
 }
 
 
 def hand_on(gradients, x, share):
-    """Give the tensor x its share of a gradient. A share is added to what x has from other ops."""
+    """Give the tensor x its share of a gradient, added to what x has already."""
     gradients[x] = gradients[x] + share if x in gradients else share
 
 
@@ -70,32 +39,36 @@ def unbroadcast(dx, shape):
     return dx
 
 
-def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
-    """Return the gradient of x, which was reduced to y: each number gets the dy of its sum, divided by a count."""
-    if axis is not None and not keepdims:  # restore the reduced axes, with size 1
-        axes, _ = reduced("broadcast_divide", x.spec.shape, axis)
-        dy = apply("reshape", dy, shape=tuple(1 if k in axes else size for k, size in enumerate(x.spec.shape)))
-    return apply("broadcast_divide", dy, x, count=count)
+def plan_spread(op, function, dy, x, axis=None):
+    """Plan the way back through a sum: each number of x gets the dy of its sum."""
+    _, whole = reduced(op, x.shape, axis)
+    sums = whole[0], whole[2]  # (before the axis, after it)
+    check_reshape(op, dy.shape, sums)
+    dtype = same_dtype(op, dy, x)
+    loop = element_loop(function, x, ["i, k, j", "i, j", "i, k, j"])
+    return Plan(op, x.shape, dtype, [dy, x], lowered(loop, x), [whole, sums, whole])
 
 
-def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_x:
-        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
-    return apply("matmul", dy, w, transpose_w=not transpose_w)
+scalar("spread")(lambda dy, x: dy)
+PLANNERS["spread"] = plan_spread
 
 
-def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_w:
-        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
-    return apply("matmul", x, dy, transpose_x=not transpose_x)
+def _sum_back(dy, y, x, axis=None, keepdims=False):
+    return apply("spread", dy, x) if axis is None else apply("spread", dy, x, axis=axis)
+
+
+def _matmul_back_x(dy, y, x, w):
+    return apply("matmul", dy, w, transpose_w=True)
+
+
+def _matmul_back_w(dy, y, x, w):
+    return apply("matmul", x, dy, transpose_x=True)
 
 
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["sqrt"] = (lambda dy, y, x: dy / (2.0 * y),)
-VJPS["reshape"] = (lambda dy, y, x, shape: apply("reshape", dy, shape=x.spec.shape),)
-VJPS["reduce_sum"] = (_spread_back,)
-VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nbytes / (y.spec.nbytes or 1), **how),)
+VJPS["reduce_sum"] = (_sum_back,)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 
@@ -108,70 +81,56 @@ def reachable(sources, records):
     return made
 
 
-def _gradients_of(sources, gradients):
-    """Return the gradients of the sources. Raises ValueError if one has none."""
-    for k, source in enumerate(sources):
-        if source not in gradients:
-            what = f"source {k}, {source.spec}"
-            raise ValueError(f"gradient: {what}, was not used on the way to the target while the tape was open")
-    return [gradients[source] for source in sources]
-
-
 def backward_pass(records, target, sources):
-    """Return the gradients, walking backwards. Raises LookupError for a missing rule, ValueError for unused sources."""
-    needed, one = reachable(sources, records), as_tensor(1.0, target)
-    gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
+    """Return the gradients of the sources: a walk backwards over a tape's records."""
+    needed = reachable(sources, records)
+    one = as_tensor(1.0, target)
+    gradients = {target: apply("spread", one, target) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
-        if op not in VJPS:
-            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS (levels_more.low_level has more)")
-        for x, vjp in zip(inputs, VJPS[op]):
+        rules = VJPS.get((op, *attrs)) or VJPS.get(op)
+        check_rules(op, attrs, rules)
+        for x, vjp in zip(inputs, rules):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
             if dx is not None:
-                hand_on(gradients, x, dx if dx.spec is x.spec else unbroadcast(dx, x.spec.shape))
-    return _gradients_of(sources, gradients)
+                hand_on(gradients, x, unbroadcast(dx, x.spec.shape))
+    return check_reached(sources, gradients)
 
 
-WALKS = []  # walk(records, target, sources): the same gradients, sooner, or None if it cannot
+class GradientTape(Watcher):
+    """A tape that records each op in its `with` block. It is read once."""
 
+    walk = staticmethod(backward_pass)
 
-def quickest_walk(records, target, sources):
-    """Return the gradients from the first of WALKS that finds them, else from `backward_pass`, with its errors."""
-    for walk in WALKS:
-        found = walk(records, target, sources)
-        if found is not None:
-            return found
-    return backward_pass(records, target, sources)
+    def __init__(self, **options):
+        check_options(GradientTape, options)
+        self.records = []  # (op, inputs, attrs, y); None: it does not record
+        self.variables = {}  # variable -> the tensor that it named at first
 
+    def do(self, op, plan, inputs, attrs):
+        y = self.below.do(op, plan, inputs, attrs)
+        if self.records is not None:
+            self.records.append((op, inputs, attrs, y))
+        return y
 
-class GradientTape(_Tape):
-    """A tape that records every op while it is open. `gradient` can be called once, or repeatedly with `persistent`."""
+    def read(self, variable):
+        x = self.below.read(variable)
+        self.variables.setdefault(variable, x)
+        return x
 
     def gradient(self, target, sources):
-        """Return d target / d source, a tensor shaped like the source, or a list of them for a list of sources.
+        """Return d target / d source: a tensor like the source, or a list for a list.
 
-        If the target has several numbers, their sum is differentiated. This tape does not record the walk. Raises
-        RuntimeError if it was read, TypeError unless all are floats, ValueError for a source not used, or assigned.
+        If the target has several numbers, their sum is differentiated.
         """
-        if self.records is None:
-            told = "is being read" if self.persistent else "was read; GradientTape(persistent=True) can be read again"
-            raise RuntimeError(f"gradient: this tape {told}")
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
-        tensors = _as_tensors((target, *sources))
-        names = ["the target", *(f"source {k}" for k in range(len(sources)))]
-        for name, given, x in zip(names, (target, *sources), tensors):
-            check_recorded(name, given, Operators)
-            if x.spec.dtype.kind != "f":
-                raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
-            if isinstance(given, Variable) and self.variables.get(given, x) is not x:
-                raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
-        records, self.records = self.records, None  # the walk is not recorded
-        try:
-            return quickest_walk(records, tensors[0], tensors[1:])
-        finally:
-            self.records = records if self.persistent else None
+        given = [target, *sources]
+        tensors = _as_tensors(given)
+        check_taped(self, given, tensors, Operators)
+        records = self.records
+        self.records = None  # the walk is not recorded
+        return self.walk(records, tensors[0], tensors[1:])
 
-    def __reduce__(self):
-        raise TypeError("a tape cannot be copied: it belongs to the tensors that it recorded")
+    __reduce__ = not_copied("a tape", "it belongs to the tensors that it recorded")

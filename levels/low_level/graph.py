@@ -1,51 +1,50 @@
-"""Tracing: a function of tensors is run once on symbols, and its ops become a graph."""
+"""Tracing: a function is run once on symbols, and its ops become a graph."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+from dataclasses import dataclass
+
 from levels.hardware import Spec
-from levels.support.operators import array_function
-from levels.support.storage import CREATED
+from levels.support.operators import NoNumbers
+from levels.support.programs import check_results, check_trace
 
 from .tensors import DOOR, Interpreter, Tensor, Variable, as_tensor
 
 
+@dataclass(eq=False)
 class Node:
-    """One op of a graph, with nodes as its inputs; or a leaf: an "input", a "variable" or a "constant"."""
+    """One op of a graph; or a leaf: an "input", a "variable" or a "constant"."""
 
-    def __init__(self, op, inputs, attrs, spec):
-        self.op, self.inputs, self.attrs, self.spec = op, inputs, attrs, spec
+    op: str
+    inputs: list  # nodes
+    attrs: dict
+    spec: Spec
+    source: object = None  # of a leaf: an input's number, a variable or a tensor
 
     def __repr__(self):
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
 
 
-class Symbol(Tensor):
+class Symbol(NoNumbers, Tensor):
     """A tensor whose numbers are not known yet; its `node` will compute them."""
 
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
         super().__init__(node.spec, source=node)  # no memory of its own
-        self.trace, self.node = trace, node
-
-    @property
-    def data(self):
-        """Raise TypeError: a symbol has no numbers."""
-        cure = "`if` becomes where(mask, x, y), np.mean becomes reduce_mean; return what you need from the function"
-        raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
-
-    data = data.setter(lambda self, nothing: None)  # it has no memory
-    __array_function__ = array_function  # np.mean(x) says what to write
+        self.trace = trace
+        self.node = node
 
     def __repr__(self):
         return f"Symbol({self.spec})"
 
 
 class Trace(Interpreter):
-    """The interpreter that records each op as a node. `env`: {a variable or a constant: its current value}."""
+    """The interpreter that records each op as a node, and runs none."""
 
     def __init__(self):
-        self.nodes, self.env = [], {}
+        self.nodes = []
+        self.env = {}  # a variable or a constant -> its current value, a symbol
 
     def do(self, op, plan, inputs, attrs):
         return self.add_node(op, [self.node(x) for x in inputs], attrs, plan.spec)
@@ -57,60 +56,70 @@ class Trace(Interpreter):
         self.env[variable] = value
 
     def add_leaf(self, kind, x):
-        """Return the current value of a variable or a constant tensor; at first, a new leaf."""
+        """Return the value of a variable or a constant tensor; at first, a new leaf."""
         if x not in self.env:
-            self.env[x] = self.add_node(kind, [], {"of": x}, x.spec)
+            self.env[x] = self.add_node(kind, [], {}, x.spec, x)
         return self.env[x]
 
-    def add_node(self, op, inputs, attrs, spec):
+    def add_node(self, *node):
         """Add a node to the trace, and return its symbol."""
-        self.nodes.append(Node(op, inputs, attrs, spec))
+        self.nodes.append(Node(*node))
         return Symbol(self, self.nodes[-1])
 
     def node(self, x):
-        """Return the node of a symbol, or of a tensor as a constant. Raises TypeError for another trace's symbol."""
+        """Return the node of a symbol, or of a tensor as a constant."""
         x = x if type(x) is Symbol else self.add_leaf("constant", x)
-        if x.trace is not self:
-            raise TypeError(f"{x!r} is of another trace; return what you need from the function")
+        check_trace(x, self)
         return x.node
 
 
+@dataclass(eq=False)
 class Graph:
-    """Nodes, each after its inputs; `outputs`, nodes of the results; `updates`, {variable: node of its new value}."""
+    """A function of tensors as data."""
 
-    def __init__(self, nodes, outputs, updates):
-        self.nodes, self.outputs, self.updates = nodes, outputs, updates
+    nodes: list  # each after its inputs
+    outputs: list  # the nodes of the results
+    updates: dict  # variable -> the node of its new value
 
-    ops = property(lambda self: [node for node in self.nodes if node.inputs], doc="The nodes that are no leaves.")
+    @property
+    def ops(self):
+        """The nodes that are no leaves."""
+        return [node for node in self.nodes if node.inputs]
+
+    def leaves(self, kind):
+        """Return {source: leaf} for the leaves of this kind, such as "variable"."""
+        return {node.source: node for node in self.nodes if node.op == kind}
 
     def __repr__(self):
         return ", ".join(node.op for node in self.ops)
 
 
-def _results_of(given, name="function"):
-    """List a function's results: none, one, or all in a list or tuple. Raises TypeError for dicts and nested lists."""
+def _results_of(given, python=None):
+    """List what a function returned: nothing, one result, or several."""
     if given is None:
         return []
     results = list(given) if type(given) in (list, tuple) else [given]
-    for x in results:
-        if isinstance(x, (list, tuple, dict, set)) or x is None:
-            raise TypeError(f"{name}: returns a {type(x).__name__}; expected tensors, or one list or tuple of them")
+    check_results(python, results)
     return results
 
 
 def trace(python, signature):
-    """Run `python` on symbols of these Specs. Return the graph, what `python` returned, and the variables it made."""
-    here, before, begun = Trace(), DOOR.top, next(CREATED)
-    args = [here.add_node("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
+    """Run a function on symbols of these Specs. Return its graph and its result."""
+    here = Trace()
+    before = DOOR.top
+    args = list(signature)
+    for k, x in enumerate(args):
+        if type(x) is Spec:
+            args[k] = here.add_node("input", [], {}, x, k)
     DOOR.top = here
     try:
         result = python(*args)
-        outputs = [here.node(as_tensor(x)) for x in _results_of(result, getattr(python, "__qualname__", "it"))]
+        outputs = [here.node(as_tensor(x)) for x in _results_of(result, python)]
     finally:
         DOOR.top = before
     new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
-    updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
-    return Graph(here.nodes, outputs, updates), result, [v for v in new if v.created > begun]
+    updates = {v: node for v, node in new.items() if node.source is not v}
+    return Graph(here.nodes, outputs, updates), result
 
 
 def needed_by(nodes, wanted):
@@ -123,5 +132,6 @@ def needed_by(nodes, wanted):
 
 
 def dce(graph):
-    """Eliminate dead code: return a graph of only the nodes that a result or a new value needs."""
-    return Graph(needed_by(graph.nodes, [*graph.outputs, *graph.updates.values()]), graph.outputs, graph.updates)
+    """Eliminate dead code: keep the nodes that a result or a new value needs."""
+    wanted = [*graph.outputs, *graph.updates.values()]
+    return Graph(needed_by(graph.nodes, wanted), graph.outputs, graph.updates)

@@ -2,53 +2,53 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-import math
 import threading
 
 import numpy as np
 
 from levels.kernels import planned
+from levels.support.programs import check_single
 from levels.support.storage import alias
 
 from .ops import gather
-from .tensors import EAGER, Variable, as_tensor, constant
+from .tensors import DOOR, Variable, as_tensor, constant
 
 
 class Replay:
-    """A graph that runs op by op, as in eager mode, but without the Python code. `why`: why there is no program."""
+    """A graph that runs op by op, without its Python code. `why`: why no program."""
 
     def __init__(self, graph, why=""):
-        self.graph, self.why, self.lock = graph, why, threading.Lock()
-        self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
+        self.graph = graph
+        self.why = why
+        self.lock = threading.Lock()
+        self.plans = []
+        for node in graph.ops:
+            specs = [x.spec for x in node.inputs]
+            self.plans.append((node, planned(node.op, specs, node.attrs)))
 
     def run(self, args):
-        """Run one step on these arguments: update the variables, and return the results."""
-        value_of = {"input": args.__getitem__, "variable": Variable.read_value, "constant": as_tensor}
+        """Run one step: update the variables, and return the results."""
+        read = {"variable": Variable.read_value, "constant": as_tensor}
+        read["input"] = args.__getitem__
         with self.lock:  # one thread at a time
-            values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
+            values = {x: read[x.op](x.source) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
-                values[node] = EAGER.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
+                inputs = [values[x] for x in node.inputs]
+                values[node] = DOOR.bottom.do(node.op, plan, inputs, node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.set_value(values[node])
         return [alias(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
-        """Run a step for each row of `batches`. Return a tensor for each result, with one number per step."""
+        """Run a step for each row of `batches`. Each result has one number per step."""
         return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):
         return f"{len(self.plans)} ops, one after the other"
 
 
-def _check_single(results):
-    """Raise ValueError unless each of these is a single number."""
-    for x in results:
-        if math.prod(x.spec.shape) != 1:
-            raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
-
-
 def _stacked(steps):
     """Return a tensor for each result, with one number per step."""
-    for results in steps:
-        _check_single(results)
-    return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
+    check_single(*steps)
+    numbers = [[x.numpy().reshape(()) for x in results] for results in steps]
+    return [constant(np.array(x)) for x in zip(*numbers)]

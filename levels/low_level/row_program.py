@@ -1,31 +1,34 @@
-"""A back end that compiles a step to one program: a loop over the rows, which adds up sums, and then the update."""
+"""A back end that makes a step one program: a loop over the rows, then the update."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
-import math
 import operator
 import struct
 
 import numpy as np
 
-from levels.hardware import REAL, Assembler, dot
-from levels.kernels import ELEMENTWISE, KERNELS, planned
+from levels.hardware import Assembler, dot
+from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
+from levels.support import programs
+from levels.support.programs import check_fits, check_form, check_rows, told_by
 from levels.support.storage import LockAll, address_of, pinned_address
 
 from .tensors import Tensor
 
-
-class NoProgram(Exception):
-    """The reason why a graph cannot become a program of some kind."""
+NoProgram = programs.NoProgram  # the reason why a graph cannot become a program
 
 
 def _with_one_more(node, inputs, batch):
-    """Return a node's Spec if the batch had one more row. `inputs`: its inputs' Specs then. NoProgram if none fits."""
-    spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
-    if not node.inputs:
-        return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
-    if attrs.get("shape", ())[:1] == (batch,) and inputs != [x.spec for x in node.inputs]:
+    """Return a node's Spec for one row more, from its inputs' Specs for one more."""
+    spec = node.spec
+    grown = (batch + 1, *spec.shape[1:])
+    if node.op == "input" and spec.shape[:1] == (batch,):
+        return spec.device.spec(grown, spec.dtype)
+    if inputs == [x.spec for x in node.inputs]:
+        return spec
+    attrs = node.attrs
+    if attrs.get("shape", ())[:1] == (batch,):
         attrs = attrs | {"shape": grown}
     try:
         larger = planned(node.op, inputs, attrs).spec
@@ -37,20 +40,23 @@ def _with_one_more(node, inputs, batch):
 
 
 def row_parts(graph, batch):
-    """Return {node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs a sum, else "before"}.
-
-    Raises NoProgram if the graph cannot be split like this.
+    """Return {node: "row" if it has rows, "sum" if it adds them up, "after" if it needs
+    a sum, else "before"}. Raises NoProgram for a graph that does not split.
     """
-    parts, specs = {}, {}
+    parts = {}
+    larger = {}  # node -> its Spec for a batch with one row more
     for node in graph.nodes:
         read = {parts[x] for x in node.inputs}
-        specs[node] = _with_one_more(node, [specs[x] for x in node.inputs], batch)
-        if "row" in read and not read.isdisjoint(("sum", "after")):
+        needs_sum = bool(read & {"sum", "after"})
+        if "row" in read and needs_sum:
             raise NoProgram(f"{node!r} needs more than a row at a time")
-        if specs[node] is not node.spec:
+        larger[node] = _with_one_more(node, [larger[x] for x in node.inputs], batch)
+        if larger[node] is not node.spec:
             parts[node] = "row"
+        elif "row" in read:
+            parts[node] = "sum"
         else:
-            parts[node] = "sum" if "row" in read else "before" if read <= {"before"} else "after"
+            parts[node] = "after" if needs_sum else "before"
     return parts
 
 
@@ -60,152 +66,182 @@ def _each(function, *arrays):
 
 
 def as_instructions(node, *values, **numbers):
-    """Call an op's scalar function on registers. Raises NoProgram if it needs their numbers, as for an `if`."""
-    try:
+    """Call an op's scalar function on registers. Raises NoProgram if that fails."""
+    with told_by(node.op):
         return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
-    except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
-        raise NoProgram(f"the function of {node.op} cannot be written as instructions ({why})") from None
 
 
 def _elementwise(node, shape, *inputs):
-    numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
-    return np.broadcast_to(_each(functools.partial(as_instructions, node, **numbers), *inputs), shape)
+    check_form("single numbers", node.op, ELEMENTWISE)
+    attrs = {name: value for name, value in node.attrs.items() if name != "shape"}
+    written = functools.partial(as_instructions, node, **attrs)
+    return np.broadcast_to(_each(written, *inputs), shape)
 
 
 def _products(node, shape, x, w):
-    x, w = x.T if node.attrs.get("transpose_x") else x, w.T if node.attrs.get("transpose_w") else w
-    return np.array([dot(row, unit) for row in x for unit in w.T], object).reshape(shape)
+    x = x.T if node.attrs.get("transpose_x") else x
+    w = w.T if node.attrs.get("transpose_w") else w
+    found = [dot(row, unit) for row in x for unit in w.T]
+    return np.array(found, object).reshape(shape)
 
 
-LOWERINGS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the result from a total
-    "matmul": _products,
-    "reshape": lambda node, shape, x: x.reshape(shape),
-    "sum matmul": lambda node, shape, x, dy: [x.T * dy],
-    "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
-    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
-    "end reduce_mean": lambda x, total: total / (x.inputs[0].spec.nbytes / x.spec.nbytes),
+def _repeated(node, shape, dy, x):
+    _, (before, within, after) = reduced(node.op, shape, node.attrs.get("axis"))
+    dy = dy.reshape(before, 1, after)
+    x = x.reshape(before, within, after)
+    return _each(functools.partial(as_instructions, node), dy, x).reshape(shape)
+
+
+# op -> its numbers, from those of its inputs; else `_elementwise`
+LOWERINGS = {"matmul": _products, "spread": _repeated}
+
+
+SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
+    "matmul": lambda shape, x, dy: [x.T * dy],
+    "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
 }
 
 
-def _lowering_of(op):
-    """Return the function that computes an op. Raises NoProgram if there is none."""
-    if op not in ELEMENTWISE and op not in LOWERINGS:
-        raise NoProgram(f"{op} has no form for single numbers")
-    return _elementwise if op in ELEMENTWISE else LOWERINGS[op]
+def _place(index, row, before=()):
+    """Return where a number lies in an array, or in row `row`. `before`: in front."""
+    place = index if row is None else (row, *index[1:])
+    return (*before, *place) or (0,)
 
 
-def check_fits(graph):
-    """Raise NoProgram for several dtypes, empty arrays, other devices, or replaced kernels that are not elementwise."""
-    edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
-    dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)} | {node.spec.dtype for node in edges}
-    if len(dtypes) != 1 or dtypes.isdisjoint(REAL):
-        raise NoProgram(f"it has {', '.join(sorted(map(str, dtypes)))}; expected one float dtype, and no bools outside")
-    for node in graph.nodes:
-        kind = node.spec.device.kind
-        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS.is_first(node.op, kind)
-        if kind != "cpu" or not ours or 0 in node.spec.shape:
-            raise NoProgram(f"{node!r} on {kind} is left to its kernel")
+def _loaded(a, array, shape, row):
+    """Write the loads of an array, or of a row of it. Return the registers."""
+    values = np.empty(shape, object)
+    for index in np.ndindex(shape):
+        values[index] = a.load(array, *_place(index, row))
+    return values
 
 
-def _place(part, index, row):
-    """Return the indices of a number in its array. `row` is the first if the array has rows."""
-    return (row, *index[1:]) if part == "row" else index or (0,)
-
-
-def _write(graph, parts, batch, load, total_of, assembler):
-    """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
-    shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
-    values = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
-    owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
-    a = assembler("steps", next(iter(owned.values())).spec.dtype)
-    batches = a.array("batches", "steps", batch, rows_of="rows")
-    outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
-    sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in owned.values()]
-    arrays = {of: a.array(f"array{k}", *sizes[k]) for k, of in enumerate(owned)}
-
-    def compute(part, row=None):
-        for x in graph.nodes:
-            if parts[x] == part and x.inputs:
-                values[x] = _lowering_of(x.op)(x, shape[x], *[values[y] for y in x.inputs])
-            elif parts[x] == part and x not in values:
-                numbers = [a.load(arrays[x.attrs["of"]], *_place(part, index, row)) for index in np.ndindex(shape[x])]
-                values[x] = np.array(numbers, object).reshape(shape[x])
-
-    def keep(nodes, places, *step, row=None):
-        for x, array in zip(nodes, places):
-            if (parts[x] == "row") == (row is not None):
-                for index, value in np.ndenumerate(values[x]):
-                    a.store(value, array, *step, *_place(parts[x], index, row))
-
-    with a.loop("steps") as step:
-        compute("before")
-        totals = {x: _each(lambda _: a.sum(), np.empty(shape[x])) for x in parts if parts[x] == "sum"}
-        with a.loop(batch) as r:
-            compute("row", load(a, batches, step, r))
-            for x, total in totals.items():
-                for term in _lowering_of(f"sum {x.op}")(x, shape[x], *map(values.get, x.inputs)):
-                    _each(operator.iadd, total, term)
-            keep(graph.outputs, outs, step, row=r)
-        for x, sums in totals.items():
-            values[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda x, one: one), x), total_of(a, sums))
-        compute("after")
-        keep(graph.outputs, outs, step)
-        keep(graph.updates.values(), map(arrays.get, graph.updates))
-    return a.assemble(), list(arrays)
-
-
-_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
-
-
-class RowProgram:
-    """A graph as one program: `run` does one step, and `over` any number of steps. Any thread may call them.
-
-    Its constructor raises NoProgram if the graph cannot be split into rows, or has too many numbers for each.
-    """
+class OpWriter:
+    """Writes the ops of a graph as instructions, for batches of one size."""
 
     assembler = Assembler
-    load = staticmethod(lambda a, *place: a.load(*place))  # load(a, batches, step, i): the row numbers of a batch
 
-    def __init__(self, graph, batch, over=False):
-        check_fits(graph)
-        self.graph, self.parts = graph, row_parts(graph, batch) if batch else {}
-        if "row" not in self.parts.values():
-            raise NoProgram("it reads no rows")
-        work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
-        if work > _LARGEST_ROW:
-            raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {_LARGEST_ROW:,}")
-        if "row" in {self.parts[x] for x in graph.updates.values()}:
-            raise NoProgram("a variable keeps a number of each row")
-        self.program, owners = _write(graph, self.parts, batch, self.load, self.totals, self.assembler)
-        self.words = struct.Struct(f"{len(self.program.words)}q").pack
-        self.inputs = [of for of in owners if type(of) is int]
-        self.variables = owners[len(self.inputs) :]
-        self.locks = LockAll(self.variables)
-        self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)
-        self.once = 1, batch, self.every.ctypes.data
+    def __init__(self, graph, parts, batch):
+        self.graph = graph
+        self.parts = parts
+        self.batch = batch
+        self.values = {}  # node -> its numbers or registers, as an array: of one row
+        inputs = graph.leaves("input")
+        self.a = self.assembler("steps", [*inputs.values()][0].spec.dtype)
+        self.batches = self.a.array("batches", "steps", batch, rows_of="rows")
+        self.outs = []
+        for k, node in enumerate(graph.outputs):
+            self.outs.append(self.a.array(f"out{k}", "steps", *node.spec.shape))
+        self.arrays = {}  # the number of an argument, or a variable -> its array
+        for source, x in (inputs | graph.leaves("variable") | graph.updates).items():
+            shape = x.spec.shape or (1,)
+            if source in inputs and parts[x] == "row":
+                shape = ("rows", *shape[1:])
+            self.arrays[source] = self.a.array(f"array{len(self.arrays)}", *shape)
 
-    @staticmethod
-    def totals(a, sums):
+    def value_of(self, node, row):
+        """Write an op, the loads of a leaf, or new sums. Return the registers."""
+        shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
+        if self.parts[node] == "sum":
+            return _each(lambda _: self.a.sum(), np.empty(shape))
+        if node.op == "constant":
+            return node.source.numpy().astype(object)
+        if not node.inputs:
+            return _loaded(self.a, self.arrays[node.source], shape, row)
+        lower = LOWERINGS.get(node.op, _elementwise)
+        return lower(node, shape, *[self.values[x] for x in node.inputs])
+
+    def compute(self, part, row=None):
+        """Write all ops of a part."""
+        for node in self.graph.nodes:
+            if self.parts[node] == part:
+                self.values[node] = self.value_of(node, row)
+
+
+class StepWriter(OpWriter):
+    """Writes a loop over steps: what is before the rows, each row, what is after."""
+
+    def write(self):
+        """Write the program, and return it."""
+        sums = [node for node, part in self.parts.items() if part == "sum"]
+        with self.a.loop("steps") as step:
+            self.compute("before")
+            self.compute("sum")
+            with self.a.loop(self.batch) as k:
+                self.compute("row", self.row_number(step, k))
+                for node in sums:
+                    self.add_row(node)
+                self.keep(step, k)
+            for node in sums:
+                self.values[node] = self.totals(self.values[node])
+            self.compute("after")
+            self.keep(step)
+        return self.a.assemble()
+
+    def row_number(self, step, k):
+        """Load the number of row k of a step's batch."""
+        return self.a.load(self.batches, step, k)
+
+    def add_row(self, node):
+        """Add to an op's sums what one row has. Raises NoProgram if SHARES lacks it."""
+        check_form("the share of a row", node.op, SHARES)
+        inputs = [self.values[x] for x in node.inputs]
+        for term in SHARES[node.op](node.spec.shape, *inputs):
+            _each(operator.iadd, self.values[node], term)
+
+    def totals(self, sums):
         """Return the totals of an array of running sums."""
         return _each(lambda one: one.total(), sums)
 
+    def keep(self, step, row=None):
+        """Store the results and new values of a row, or else those of the step."""
+        stores = [(x, out, (step,)) for x, out in zip(self.graph.outputs, self.outs)]
+        stores += [(x, self.arrays[v], ()) for v, x in self.graph.updates.items()]
+        for node, array, before in stores:
+            if (self.parts[node] == "row") == (row is not None):
+                for index, value in np.ndenumerate(self.values[node]):
+                    self.a.store(value, array, *_place(index, row, before))
+
+
+class RowProgram:
+    """A graph as one program. Raises NoProgram if it cannot become one."""
+
+    writer = StepWriter
+
+    def __init__(self, graph, batch, over=False):
+        check_fits(graph, KERNELS, ELEMENTWISE)
+        self.graph = graph
+        self.parts = row_parts(graph, batch) if batch else {}
+        check_rows(self.parts)
+        self.program = self.writer(graph, self.parts, batch).write()
+        self.words = struct.Struct(f"{len(self.program.words)}q").pack
+        self.inputs = [*graph.leaves("input")]
+        self.variables = [*graph.leaves("variable") | graph.updates]
+        self.locks = LockAll(self.variables)
+        self.specs = [x.spec for x in graph.outputs]
+        self.every = np.arange(batch, dtype=np.int64)
+        self.once = 1, batch, self.every.ctypes.data
+
     def launch(self, args, specs, sizes):
-        """Run the program and return the results. Variables are locked, and those with updates overwritten in place."""
+        """Run the program, which overwrites the variables. Return the results."""
         outs = [Tensor(spec) for spec in specs]
-        given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
-        with self.locks:
-            pinned = [v.pinned or pinned_address(v, v in self.graph.updates) for v in self.variables]
-            self.program.run(self.words(*sizes, *given, *pinned))
+        given = [*outs, *[args[k] for k in self.inputs]]
+        addresses = [address_of(x.data) for x in given]
+        with self.locks:  # any thread may call it
+            for v in self.variables:
+                addresses.append(v.pinned or pinned_address(v, v in self.graph.updates))
+            self.program.run(self.words(*sizes, *addresses))
         return outs
 
     def run(self, args):
-        """Run one step on these arguments: update the variables, and return the results as new tensors."""
+        """Run one step: update the variables, and return the results as new tensors."""
         return self.launch(args, self.specs, self.once)
 
     def over(self, args, batches):
-        """Run a step for each row of `batches`. Return a tensor for each result, with one number per step."""
-        specs = [spec.device.spec((len(batches),), spec.dtype) for spec in self.specs]
-        return self.launch(args, specs, (len(batches), len(args[0].data), batches.ctypes.data))
+        """Run a step for each row of `batches`. Each result has one number per step."""
+        steps = len(batches)
+        specs = [spec.device.spec((steps,), spec.dtype) for spec in self.specs]
+        return self.launch(args, specs, (steps, len(args[0].data), batches.ctypes.data))
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one row program"

@@ -1,4 +1,4 @@
-"""The two tasks with tensors: formulas forward, the tape backward, and all steps in one program."""
+"""The two tasks with tensors: formulas, the tape, and all steps in one program."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
@@ -13,7 +13,7 @@ from .tensors import Variable, constant
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
+    """Train a line by SGD on the mean squared error; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     w, b = map(Variable, weights)  # model
 
@@ -46,7 +46,7 @@ def dnn(x, weights):
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
+    """Train `dnn` by SGD on binary cross-entropy; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     weights = [Variable(w) for w in weights]  # model
 

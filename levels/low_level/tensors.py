@@ -8,11 +8,13 @@ import threading
 
 import numpy as np
 
-from levels.hardware import PLACE, Buffer, pool
+from levels.hardware import PLACE, Buffer
 from levels.kernels import planned
 from levels.support.checks import check_bool, numeric_array
 from levels.support.operators import SeveralOps
+from levels.support.shapes import cast
 from levels.support.storage import Storage
+from levels.support.tapes import leave
 
 
 class Interpreter:
@@ -32,15 +34,17 @@ class Interpreter:
 
 
 class _Door(threading.local):
-    top = Interpreter()  # the interpreter; each thread has its own
+    """Each thread's interpreter, `top`. At first it is `bottom`, which runs each op."""
+
+    bottom = Interpreter()
+    top = bottom
 
 
 DOOR = _Door()
-EAGER = DOOR.top
 
 
 def apply(op, *inputs, **attrs):
-    """Pass an op to the interpreter of this thread, and return its result. All ops on tensors go through this door."""
+    """Pass an op to this thread's interpreter: the door of all ops on tensors."""
     for x in inputs:
         if type(x) is not Tensor:
             inputs = _as_tensors(inputs)
@@ -53,7 +57,7 @@ def binary_op(op):
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
 
-OPERATORS = {}  # "[]" -> function(x, …): the operators and methods that need several ops
+OPERATORS = {}  # "[]" -> function(x, …): operators and methods of several ops
 
 
 class Operators(SeveralOps):
@@ -67,15 +71,8 @@ class Operators(SeveralOps):
     __truediv__, __rtruediv__ = binary_op("divide")
     __matmul__, __rmatmul__ = binary_op("matmul")
 
-    def __pow__(self, other):
-        return self * self if type(other) is int and other == 2 else self.power(other)
-
     def __neg__(self):
         return apply("negative", self)
-
-    def __repr__(self):
-        numbers = "freed" if isinstance(self, Buffer) and self.data is None else self.numpy()
-        return f"{type(self).__name__}({numbers}, shape={self.shape}, {self.dtype}, {self.device.name})"
 
 
 class Tensor(Operators, Buffer):
@@ -84,68 +81,66 @@ class Tensor(Operators, Buffer):
     __slots__ = ("__weakref__",)  # a table may refer to a tensor without keeping it
 
 
-DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # with kernels
+DTYPES = tuple(map(np.dtype, ("float32", "float64", "int64", "bool")))  # with kernels
 
 
 def _placed(array, dtype, device):
-    """Put an array on a device as a tensor. Raises TypeError for a wrong dtype, OverflowError for large numbers."""
-    if dtype not in DTYPES or array.dtype.kind not in "fiub" or (array.dtype.kind in "fu" and dtype.kind != "f"):
-        raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
-    if array.dtype is not dtype:
-        try:
-            with np.errstate(over="raise"):
-                array = array.astype(dtype)
-        except FloatingPointError:
-            raise OverflowError(f"a number is too large for {dtype}") from None
-    return device.put(array, Tensor)
+    """Put an array on a device as a tensor of this dtype."""
+    kinds = "fiub" if dtype.kind == "f" else "ib"  # float, integer, unsigned, bool
+    if dtype not in DTYPES or array.dtype.kind not in kinds:
+        told = f"constant: {array.dtype} to {dtype} has no kernels, or loses digits"
+        raise TypeError(f"{told}; cast it in NumPy first")
+    return device.put(cast(array, dtype), Tensor)
 
 
 def constant(values, dtype=None):
-    """Make a tensor: Python's floats become float32, and arrays keep their dtype. Raises TypeError, OverflowError."""
+    """Make a tensor: arrays keep their dtype, and Python's floats become float32."""
     if isinstance(values, Operators) and (dtype is None or dtype == values.dtype):
         return as_tensor(values)
-    leaf, array = values, numeric_array(values)
+    array = numeric_array(values)
+    leaf = values
     while isinstance(leaf, (list, tuple)) and len(leaf):
         leaf = leaf[0]
     if dtype is None:
-        dtype = np.float32 if array.dtype == np.float64 and not hasattr(leaf, "dtype") else array.dtype
+        pythons = array.dtype == np.float64 and not hasattr(leaf, "dtype")
+        dtype = np.float32 if pythons else array.dtype
     return _placed(array, np.dtype(dtype), PLACE.device)
 
 
 def as_tensor(value, like=None):
-    """Convert a variable, an array or numbers to a tensor. A Python number takes the dtype and device of `like`."""
+    """Convert to a tensor. A Python number takes the dtype and device of `like`."""
+    if isinstance(value, Tensor):
+        return value
     if isinstance(value, Variable):
         return DOOR.top.read(value)
     if type(value) in (float, int, bool) and isinstance(like, Operators):
         return _number(value, value or str(value), like.spec)
-    return value if isinstance(value, Tensor) else constant(value)
+    return constant(value)
 
 
 def _as_tensors(values):
-    """Convert all of these to tensors. Python numbers take the dtype of the first tensor or variable."""
+    """Convert all of these. Python numbers take the dtype of the first tensor."""
     for like in values:
         if isinstance(like, Operators):
             break
-    tensors = []
-    for x in values:  # (a comprehension would take half as long again)
-        tensors.append(x if type(x) is Tensor else DOOR.top.read(x) if type(x) is Variable else as_tensor(x, like))
-    return tensors
+    return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
 def _number(value, name, spec):
-    """Return a number as a tensor of the Spec's dtype, from a cache. `name` distinguishes 0.0 from -0.0."""
-    if (type(value) is bool) != (spec.dtype == np.bool_) or (type(value) is float and spec.dtype.kind != "f"):
+    """Return a number as a tensor, from a cache. `name` tells 0.0 from -0.0."""
+    kinds = {bool: "b", int: "if", float: "f"}[type(value)]
+    if spec.dtype.kind not in kinds:
         raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
 class Variable(Storage, Operators):
-    """A variable of a model: it names a tensor, which `assign` replaces. Its shape, dtype and device do not change."""
+    """A variable of a model: it names a tensor, which `assign` replaces."""
 
     def __init__(self, value, name=None, trainable=True):
         super().__init__(as_tensor(value))
-        self.name, self.grad = name, None
+        self.name = name
         self.trainable = check_bool("trainable", trainable)
 
     value = property(lambda self: DOOR.top.read(self), doc="The tensor that it names.")
@@ -155,17 +150,39 @@ class Variable(Storage, Operators):
         return self.value.numpy()
 
     def assign(self, value):
-        """Replace the tensor; the old one does not change. Raises ValueError for another shape, dtype or device."""
-        value = value if type(value) is Tensor else as_tensor(value, self)
+        """Let it name another tensor. Raises ValueError for another shape or dtype."""
+        value = as_tensor(value, self)
         if value.spec is not self.spec:
-            raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
+            told = f"assign: the variable is {self.spec}, the value {value.spec}"
+            raise ValueError(told)
         DOOR.top.assign(self, value)
 
 
-def _copied(kind, array, name, *more):
-    """Make a tensor or a variable of these numbers, on the device of that name, else on the current device."""
-    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
+class Watcher(Interpreter):
+    """An interpreter in a `with` block: it passes each op on to the one below."""
+
+    below = None
+    records = None  # it keeps none; a tape does
+
+    def __enter__(self):
+        if self.below:
+            raise RuntimeError("this tape was open before; make another one")
+        self.below = DOOR.top
+        DOOR.top = self
+        return self
+
+    def __exit__(self, *_):
+        leave(DOOR, self)
+
+    def do(self, op, plan, inputs, attrs):
+        return self.below.do(op, plan, inputs, attrs)
+
+    def read(self, variable):
+        return self.below.read(variable)
+
+    def assign(self, variable, value):
+        self.below.assign(variable, value)
 
 
-copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))
-copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))
+copyreg.pickle(Tensor, lambda x: (as_tensor, (x.numpy(),)))
+copyreg.pickle(Variable, lambda v: (Variable, (v.numpy(), v.name, v.trainable)))

@@ -1,26 +1,40 @@
-"""Data in batches: a dataset holds arrays, and a recipe for the numbers of their rows."""
+"""Data in batches: arrays, and a recipe for the numbers of their rows."""
 
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
 import itertools
-import reprlib
+import math
 
 import numpy as np
 
 from levels.low_level import constant, gather
 from levels.support.checks import check_int
-from levels.support.inputs import row_numbers
+from levels.support.inputs import check_arrays, check_batches, row_numbers
 
-from .layers import RANDOM, Reconstructible
+from .layers import RANDOM
 
 
-class _Rows(Reconstructible):
-    """Rows of a tuple of `arrays`. `make()` returns row numbers: [rows], or batches of them."""
+def _shuffled(make, seed):
+    """Return a recipe for the rows of another one, in a new order in each pass."""
+    seed = RANDOM.getrandbits(32) if seed is None else seed
+    check_int(0, "shuffle: seed", seed)
+    passes = itertools.count()
 
-    def __init__(self, stage, make, length, arrays, batches=False, before=()):
-        self.stage, self.make, self.length = stage, make, length
-        self.arrays, self.batches = arrays, batches
-        self.stages = [*before, self]  # all stages from the source to this one
+    def make_again():
+        draw = np.random.RandomState(np.random.PCG64([seed, next(passes)]))
+        return draw.permutation(make())
+
+    return make_again
+
+
+class Dataset:
+    """Rows of a tuple of arrays, as in `tf.data`, shuffled and in batches."""
+
+    def __init__(self, arrays, make, length, batches=False):
+        self.arrays = arrays
+        self.make = make  # returns row numbers, or batches of them
+        self.length = length
+        self.batches = batches
 
     def __len__(self):
         return self.length
@@ -30,56 +44,35 @@ class _Rows(Reconstructible):
             yield tuple(gather(x, constant(rows, np.int64)) for x in self.arrays)
 
     def rows(self):
-        """Return the arrays and a pass of row numbers, for `function(step).over`. Raises TypeError without batches."""
-        if not self.batches:
-            raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
+        """Return the arrays, and one pass of batches for `function(step).over`."""
+        check_batches("rows", self, True)
         return self.arrays, self.make()
-
-    def __repr__(self):
-        return " → ".join(data.stage for data in self.stages)
 
     @classmethod
     def from_tensor_slices(cls, arrays):
-        """Make a dataset from a tuple of arrays. Raises TypeError for anything else, ValueError for unequal lengths."""
-        if not isinstance(arrays, tuple):
-            raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
-        counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
-        if len({*counts}) != 1 or not counts[0]:
-            raise ValueError(f"arrays of {counts} rows; expected as many in each, and at least one")
-        return cls("from_tensor_slices", lambda: np.arange(counts[0]), counts[0], tuple(map(constant, arrays)))
+        """Make a dataset of the rows of a tuple of arrays, which are equally long."""
+        n = check_arrays(arrays)
+        return cls(tuple(map(constant, arrays)), lambda: np.arange(n), n)
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """Make a dataset of batches (x, y) from row numbers `batches`[steps, batch]. Raises ValueError, IndexError."""
+        """Make a dataset of batches (x, y) from row numbers `batches`[steps, batch]."""
         source = cls.from_tensor_slices((x, y))
         rows = row_numbers("from_batches: batches", batches, len(source))
-        return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
-
-
-class Dataset(_Rows):
-    """Rows of a tuple of arrays, as in `tf.data`, with stages that shuffle and batch them."""
+        return cls(source.arrays, lambda: rows, len(rows), batches=True)
 
     def shuffle(self, buffer_size, seed=None):
-        """Shuffle anew in each pass. The same seed gives the same orders. Raises ValueError for too small a buffer."""
-        n = check_int(self.length, "shuffle: buffer_size", buffer_size)
-        seed = RANDOM.getrandbits(32) if seed is None else check_int(0, "shuffle: seed", seed)
-        passes = itertools.count()
-
-        def make():
-            rows = self.make()
-            order = np.random.RandomState(np.random.PCG64([seed, next(passes)])).permutation(len(rows))
-            return rows[order] if isinstance(rows, np.ndarray) else [rows[k] for k in order]
-
-        return type(self)(f"shuffle({n})", make, self.length, self.arrays, self.batches, self.stages)
+        """Shuffle anew in each pass. The same seed gives the same orders."""
+        check_batches("shuffle", self, False)
+        check_int(len(self), "shuffle: buffer_size", buffer_size)
+        return Dataset(self.arrays, _shuffled(self.make, seed), len(self))
 
     def batch(self, batch_size):
-        """Make batches of that many rows; the last one may be shorter. Raises ValueError for a dataset of batches."""
+        """Make batches of that many rows. The last one may be shorter."""
+        check_batches("batch", self, False)
         n = check_int(1, "batch: batch_size", batch_size)
-        if self.batches:
-            raise ValueError(f"batch: {self.length} batches make no batch of {n}")
 
         def make():
-            rows = self.make()
-            return np.split(rows, range(n, len(rows), n)) if len(rows) % n else rows.reshape(-1, n)
+            return np.split(self.make(), range(n, len(self), n))
 
-        return type(self)(f"batch({n})", make, -(-self.length // n), self.arrays, True, self.stages)
+        return Dataset(self.arrays, make, math.ceil(len(self) / n), batches=True)

@@ -2,11 +2,9 @@
 
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
-import numpy as np
-
-from levels.low_level import Tensor, as_tensor, clip, log, reduce_mean
-
-from .layers import Reconstructible
+from levels.low_level import as_tensor, clip, log, reduce_mean
+from levels.support.inputs import check_floats, check_labels, check_unweighted
+from levels.support.parts import Reconstructible
 
 
 def squared_error(y_true, y_pred):
@@ -15,53 +13,31 @@ def squared_error(y_true, y_pred):
     return error * error
 
 
-# The checks that all losses share: labels and predictions must fit each other. You may skip how they are written.
-class _Checked(Reconstructible):
-    probabilities = classes = False  # whether both are probabilities; whether y_true holds class numbers
+class Loss(Reconstructible):
+    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
 
-    def __init__(self):
-        """Take no arguments. (`Reconstructible` alone would accept any.)"""
+    probabilities = False  # whether both must be
+    classes = False  # whether y_true holds class numbers
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """Return the loss, one number. The core's losses refuse weights of samples."""
+        check_unweighted(self, sample_weight)
+        return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
     def checked(self, y_true, y_pred):
-        """Convert both to tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
+        """Return both as tensors. Raises ValueError, TypeError if they do not fit."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
-        if y_true.dtype.kind != "f" and not self.classes:
-            cure = f"{y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it"
-            raise TypeError(f"{self}: y_true is {y_true.spec}; expected {cure}")
+        check_floats(self, y_true, y_pred)
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError if the shapes differ, or if numbers that must be probabilities are not in [0, 1]."""
-        if y_true.spec.shape != y_pred.spec.shape:
-            cure = "; write y[:, None]" if (*y_true.spec.shape, 1) == y_pred.spec.shape else ""
-            given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
-            raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
-        if self.probabilities:
-            self.check_probabilities("y_true", y_true)
-            self.check_probabilities("y_pred", y_pred)
-
-    def check_probabilities(self, name, x):
-        """Raise ValueError for numbers outside [0, 1]. While a function is traced there are no numbers to check."""
-        p = x.numpy() if type(x) is Tensor else np.empty(0)
-        beyond = p[(p < 0.0) | (p > 1.0)]
-        if beyond.size:
-            wrong = float(max(beyond, key=lambda p: abs(p - 0.5)))
-            raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+        """Raise ValueError for unequal shapes, and for no probabilities."""
+        check_labels(self, y_true, y_pred)
 
     def __repr__(self):
         return type(self).__name__
-
-
-class Loss(_Checked):
-    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
-        if sample_weight is not None:
-            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
-        return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
 
 class MeanSquaredError(Loss):
@@ -77,7 +53,7 @@ def cross_entropy(y_true, p):
 
 
 class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred clipped to [1e-7, 1 - 1e-7]."""
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), p clipped to [1e-7, 1 - 1e-7]."""
 
     probabilities = True
 
@@ -85,4 +61,5 @@ class BinaryCrossentropy(Loss):
         return cross_entropy(y_true, clip(y_pred, 1e-7, 1.0 - 1e-7))
 
 
-LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError, "binary_crossentropy": BinaryCrossentropy}
+LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError}
+LOSSES["binary_crossentropy"] = BinaryCrossentropy

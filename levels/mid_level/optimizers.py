@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from levels.low_level import Module, Operators, Variable, as_tensor, constant, exp, sqrt
+from levels.low_level import Module, Variable, as_tensor, exp, sqrt
 from levels.support.checks import check_pairs, check_positive
 from levels.support.fronts import Unset
 from levels.support.locks import MAKING
-
-from .layers import Reconstructible
+from levels.support.parts import Reconstructible
+from levels.support.trainings import check_rate, check_same_variables
 
 
 def descend(rate, dw, w):
@@ -19,58 +19,53 @@ def descend(rate, dw, w):
     return w - rate * dw
 
 
-# What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
-class _Rated(Reconstructible, Module):
-    excluded = True  # a model that keeps an optimizer does not list the optimizer's variables
+def _kept(array):
+    """Return a variable that begins as this array, and is not trained."""
+    return Variable(array, trainable=False)
+
+
+class Optimizer(Reconstructible, Module):
+    """Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
+
+    excluded = True  # a model that keeps an optimizer does not list these variables
+    memory = ()  # the names of the slots: each begins at 0, shaped like its variable
     rate = trained_variables = Unset()  # `__init__` sets them
 
     def __init__(self, learning_rate=0.01):
-        self.rate = None
-        self.trained_variables = None  # or a dict, whose keys are the variables that it was built for
+        self.trained_variables = None  # or a dict: its keys are what it was built for
         self.learning_rate = learning_rate
 
-    learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate)
+    @property
+    def learning_rate(self):
+        return float(self.rate)
 
     @learning_rate.setter
     def learning_rate(self, value):
-        first = value(constant(0.0)) if callable(value) else value  # a schedule can be checked only at step 0
-        first = float(first) if isinstance(first, Operators) else first
-        first = check_positive(f"{type(self).__name__}: learning_rate", first, zero=True)
-        value = value if callable(value) else first
-        if isinstance(self.rate, Variable):
-            self.rate.assign(value)
+        if self.trained_variables is None:
+            self.rate = check_rate(self, value)
         else:
-            self.rate = value
+            self.rate.assign(check_rate(self, value))
+
+    def build(self, variables):
+        """Make the slots for these variables, which are trained from now on."""
+        zeros = [np.zeros(v.shape, v.dtype) for v in variables]
+        self.iterations = _kept(np.zeros((), zeros[0].dtype))
+        self.rate = _kept(np.array(self.rate, zeros[0].dtype))
+        self.slots = [{name: _kept(zero) for name in self.memory} for zero in zeros]
+        self.trained_variables = dict.fromkeys(variables)  # set last: now it is built
 
     def _owned(self, grads_and_vars):
-        """Return the gradients and the variables of these pairs. The first call builds the optimizer for them."""
+        """Return the gradients and the variables, after a build the first time."""
         gradients, variables = check_pairs(grads_and_vars, Variable, as_tensor)
         with MAKING:
             if self.trained_variables is None:
                 self.build(variables)
-        if [*map(id, self.trained_variables)] != [*map(id, variables)]:
-            raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
-        return gradients, variables
-
-    def build(self, variables):
-        """Make the slots for these variables. The first `apply_gradients` calls this."""
-        dtype = variables[0].dtype
-        self.iterations = Variable(np.zeros((), dtype), trainable=False)
-        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
-        zeros = [np.zeros(v.shape, v.dtype) for v in variables]
-        self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
-        self.trained_variables = dict.fromkeys(variables)  # set last: now the optimizer is built
-
-
-class Optimizer(_Rated):
-    """An optimizer and its slots. Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
-
-    memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
+        return gradients, check_same_variables(self, variables)
 
     def apply_gradients(self, grads_and_vars):
-        """Apply pairs (gradient, variable). Raises TypeError for anything else, ValueError if the variables change."""
+        """Take one step with pairs (gradient, variable)."""
         gradients, variables = self._owned(grads_and_vars)
-        rate = self.rate(self.iterations) if callable(self.rate) else self.rate
+        rate = self.rate
         self.iterations.assign(self.iterations + 1.0)
         for dw, w, slots in zip(gradients, variables, self.slots):
             new = self.update(rate, dw, w, *slots.values())
@@ -86,24 +81,26 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²; w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
+    """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²
+    w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
 
-    Kingma and Ba, 2015, Algorithm 1. (Keras adds ε to √v before the correction, so its ε counts for more at first.)
+    Kingma and Ba, 2015, Algorithm 1. (Keras adds ε before the correction.)
     """
 
     memory = "m", "v"
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7):
         super().__init__(learning_rate)
-        self.betas = check_positive("Adam: beta_1", beta_1, 1.0), check_positive("Adam: beta_2", beta_2, 1.0)
+        self.beta_1 = check_positive("Adam: beta_1", beta_1, 1.0)
+        self.beta_2 = check_positive("Adam: beta_2", beta_2, 1.0)
         self.epsilon = check_positive("Adam: epsilon", epsilon)
 
     def update(self, rate, dw, w, m, v):
-        (b1, b2), t = self.betas, self.iterations
-        m = b1 * m + (1.0 - b1) * dw
-        v = b2 * v + (1.0 - b2) * (dw * dw)
-        c1, c2 = 1.0 - exp(t * math.log(b1)), 1.0 - exp(t * math.log(b2))
-        return w - rate * (m / c1) / (sqrt(v / c2) + self.epsilon), m, v
+        m = self.beta_1 * m + (1.0 - self.beta_1) * dw
+        v = self.beta_2 * v + (1.0 - self.beta_2) * (dw * dw)
+        m_hat = m / (1.0 - exp(self.iterations * math.log(self.beta_1)))
+        v_hat = v / (1.0 - exp(self.iterations * math.log(self.beta_2)))
+        return w - rate * m_hat / (sqrt(v_hat) + self.epsilon), m, v
 
 
 OPTIMIZERS = {"sgd": SGD, "adam": Adam}

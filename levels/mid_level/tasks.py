@@ -13,7 +13,7 @@ from .optimizers import SGD
 
 
 def _train(layers, loss_of, sgd, data, weights):
-    """Train a chain of layers from these starting weights, with one step for each batch of the data."""
+    """Train a chain of layers from starting weights, one step per batch of the data."""
 
     def model(rows):
         for layer in layers:
@@ -45,18 +45,20 @@ def _train(layers, loss_of, sgd, data, weights):
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     layers = [Dense(1)]  # model
     loss_of = MeanSquaredError()
 
-    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
+    data = Dataset.from_batches(x, y, batches)
+    return _train(layers, loss_of, SGD(learning_rate), data, weights)
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
+    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. Shapes: see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()
 
-    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
+    data = Dataset.from_batches(x, y, batches)
+    return _train(layers, loss_of, SGD(learning_rate), data, weights)

@@ -1,6 +1,7 @@
 """Checks of arguments, the same on every level. Each error says what was given, what was expected, and what to do."""
 
 import difflib
+import inspect
 
 import numpy as np
 
@@ -74,6 +75,14 @@ def lookup(what, table, name):
     return table[name]
 
 
+def check_options(kind, options):
+    """Raise TypeError for an option that a class of `levels` does not have, because one of `levels_more` may have it."""
+    for name in options.keys() - {*inspect.signature(kind.__init__).parameters}:
+        if kind.__module__.startswith("levels."):
+            wide = f"the {kind.__name__} of levels_more.{kind.__module__.split('.')[1]}"
+            raise TypeError(f"{kind.__name__} has no {name}; {wide} may have it")
+
+
 def check_int(least, name, value):
     """Return the value as an int if it is an integer >= `least`. Else raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
@@ -89,11 +98,21 @@ def check_positive(name, value, below=np.inf, zero=False):
     return number
 
 
-def check_pairs(given, kind, convert):
-    """Return the gradients, by convert(gradient, variable), and the variables of pairs (gradient, variable).
+def check_weights(weights, named, convert):
+    """Return weights, arrays, for {name: variable}, each by convert(weight, variable). Raises ValueError."""
+    weights = weights if isinstance(weights, (list, tuple)) else [weights]
+    if len(weights) != len(named):
+        raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
+    values = [*map(convert, weights, named.values())]
+    for (name, w), value in zip(named.items(), values):
+        if value.spec is not w.spec:
+            cure = "; reshape it" if value.spec.nbytes == w.spec.nbytes else ""
+            raise ValueError(f"{name} is {w.spec}, the weight {value.spec}{cure}")
+    return values
 
-    Raises TypeError for anything but pairs with a variable of this class, ValueError for a gradient that does not fit.
-    """
+
+def check_pairs(given, kind, convert):
+    """Return [convert(gradient, variable)] and [variable] of pairs of both. Raises TypeError, ValueError for others."""
     pairs = [*given] if hasattr(given, "__iter__") else given
     fit = isinstance(pairs, list) and pairs
     if not fit or not all(isinstance(x, (tuple, list)) and len(x) == 2 and isinstance(x[1], kind) for x in pairs):
@@ -101,14 +120,11 @@ def check_pairs(given, kind, convert):
     variables = [w for _, w in pairs]
     if len({*map(id, variables)}) < len(pairs):
         raise ValueError("apply_gradients: a variable stands in two pairs; add its gradients")
-    gradients = []
-    for k, (dw, w) in enumerate(pairs):
-        gradients.append(dw if dw is None else convert(dw, w))
-        if dw is None or gradients[k].spec is not w.spec:
-            given = None if dw is None else gradients[k].spec
-            raise ValueError(
-                f"apply_gradients: gradient {k} is {given}, and its variable is {w.spec}; expected the same"
-            )
+    gradients = [dw if dw is None else convert(dw, w) for dw, w in pairs]
+    for k, (dw, w) in enumerate(zip(gradients, variables)):
+        if (given := getattr(dw, "spec", None)) is not w.spec:
+            told = f"gradient {k} is {given}, and its variable is {w.spec}; expected the same"
+            raise ValueError(f"apply_gradients: {told}")
     return gradients, variables
 
 
@@ -122,3 +138,12 @@ def cache_key(x):
         return type(x), repr(x)  # which distinguishes 0.0 from -0.0, and makes NaN equal to itself
     alone = type(x).__eq__ is object.__eq__  # equal to itself only; otherwise equal objects may differ in 0.0 and -0.0
     return (type(x), x) if alone else (type(x), x, repr(x))
+
+
+def not_copied(what, why):
+    """Return a `__reduce__` that raises TypeError, for an object that can be neither copied nor saved."""
+
+    def __reduce__(self):
+        raise TypeError(f"{what} cannot be copied: {why}")
+
+    return __reduce__

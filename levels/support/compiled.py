@@ -1,7 +1,6 @@
-"""Compiles functions, and caches the programs under a hash of everything they depend on. Notebook 02 uses it.
+"""Compiles functions, and caches the programs under a hash of everything they depend on. Notebook 02 uses it."""
 
-(numba's own cache checks only the function's file, and returns the old program if what it calls has changed.)
-"""
+# (numba's own cache checks only the function's file, and returns the old program if what it calls has changed.)
 
 import dis
 import functools
@@ -14,7 +13,7 @@ import llvmlite
 import numpy as np
 
 from .cache import cache_get, cache_put
-from .guards import is_guarded
+from .tables import is_guarded
 
 SUBSTITUTIONS = {}  # a Python function -> function(dtype), which returns what kernels for that dtype call in its place
 _PROGRAMS = {}  # hash -> program
@@ -85,14 +84,12 @@ def specialised(function, dtype, stands, compiled):
 
 
 def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
-    """Compile a function for arrays of that dtype. x / 0 is infinite, as in NumPy.
-
-    float32 may round a·b + c once (FMA), float64 never. `fastmath` lists what else LLVM may do, such as ("reassoc",).
-    """
+    """Compile a function for arrays of that dtype. `fastmath` lists what else LLVM may do, such as ("reassoc",)."""
     import numba  # takes most of a second, so it is imported only when needed
 
     boundscheck = boundscheck or is_guarded(function)
     made = specialised(function, dtype, SUBSTITUTIONS, lambda called: compile_cpu(called, dtype, (), boundscheck))
+    # float32 may round a·b + c once (FMA), float64 never
     allowed = {*fastmath, "contract"} if dtype == np.float32 else {*fastmath}
     how = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__, dtype, boundscheck
     try:
@@ -101,6 +98,7 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
         made.hash = None  # compiled, but not cached
     if made.hash in _PROGRAMS:
         return _PROGRAMS[made.hash]
+    # x / 0 is infinite, as in NumPy
     program = numba.njit(error_model="numpy", nogil=True, fastmath=allowed, boundscheck=boundscheck)(made)
     if made.hash:
         program._cache = _Cache(made.hash)
@@ -127,22 +125,17 @@ class _Cache:
         cache_put(f"{self.name} {types} {result.codegen.magic_tuple()}", serialize.dumps(result._reduce()))
 
 
-def for_types(program, arguments):
-    """Return numba's code for these argument types, which saves their look-up. Return other programs unchanged."""
-    if not hasattr(program, "compile"):
-        return program
-    import numba
-
-    return program.compile(tuple(map(numba.typeof, arguments)))
-
-
 def fitted(lower, specs, views, numbers):
     """Return a function that compiles: the loop of lower(), for arrays of these Specs seen in the shapes `views`."""
     reshape = specs[0].device.reshape
 
     def lower_for_types():
-        samples = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
-        loop = for_types(lower(), [*samples, *[0.0] * len(numbers)])
+        loop = lower()
+        if hasattr(loop, "compile"):  # it is numba's: its code for these types saves their look-up in each call
+            import numba
+
+            samples = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+            loop = loop.compile(tuple(map(numba.typeof, [*samples, *[0.0] * len(numbers)])))
         if views == [spec.shape for spec in specs]:
             return loop
         return lambda *arrays: loop(*map(reshape, arrays, views), *arrays[len(views) :])

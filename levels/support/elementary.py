@@ -1,24 +1,13 @@
-"""exp and log: one source runs on Python floats, in programs and in kernels. Notebooks 01 and 02 use them.
+"""exp and log: one source runs on Python floats, in programs and in kernels. Notebooks 01 and 02 use them."""
 
-more/01_exp_and_log explains each line, and those of instructions.py.
-"""
+# more/01_exp_and_log explains each line, and those of instructions.py.
 
 import math
 
 import numpy as np
 
 from .compiled import SUBSTITUTIONS
-from .instructions import (  # noqa: F401 (named and sqrt are handed on)
-    DOUBLE,
-    SINGLE,
-    exponent,
-    in_program,
-    named,
-    rint,
-    scaled,
-    select,
-    sqrt,
-)
+from .instructions import DOUBLE, SINGLE, exponent, in_halves, in_program, rint, scaled, select, sqrt
 
 
 def _make_exp(bottom, top, ln2, ln2_rest, series):
@@ -92,16 +81,12 @@ def log(x):
     return LOG[x.a.dtype if in_program(x) else DOUBLE](x)
 
 
-def _in_halves(x, n):  # x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large
-    return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
-
-
 # what kernels call in the place of these functions
 SUBSTITUTIONS[exp] = EXP.get
 SUBSTITUTIONS[log] = LOG.get
 SUBSTITUTIONS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 SUBSTITUTIONS[rint] = lambda dtype: lambda x: np.rint(x)
 SUBSTITUTIONS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
-SUBSTITUTIONS[scaled] = lambda dtype: _in_halves
+SUBSTITUTIONS[scaled] = lambda dtype: in_halves
 # the n for which x lies between √½·2ⁿ and √2·2ⁿ
 SUBSTITUTIONS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))

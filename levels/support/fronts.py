@@ -2,11 +2,11 @@
 
 import dis
 import importlib
+import inspect
 import sys
+from pathlib import Path
 
-FILES = ["cache", "calls", "checks", "compiled", "cures", "elementary", "guards", "inputs", "instructions", "locks"]
-FILES += ["machine", "measure", "memory", "operators", "place", "shapes", "storage", "tables", "tapes", "tracebacks"]
-FILES += ["writing"]  # of levels.support
+FILES = sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))  # of levels.support
 ROOMS = {  # of levels_more, with names that a level had in version 1
     "saving": "export export_page from_pretrained load_model load_weights push_to_hub save save_weights",
     "distributed": "DistributedDataParallel World all_gather all_reduce broadcast launched mpiexec time_limit world",
@@ -23,11 +23,14 @@ class Unset:
         raise AttributeError(told, obj=part)
 
 
-def absent(front):
-    """Return the `__getattr__` (PEP 562) of the level `front`. Its error says where the name is, or where to find more.
+def public(names):
+    """Return the `__all__` of a level: the names in its globals(), without modules and the functions of this file."""
+    given = {name for name, x in names.items() if inspect.ismodule(x) or getattr(x, "__module__", "") == __name__}
+    return sorted(name for name in names if not name.startswith("_") and name not in given)
 
-    It is an AttributeError, so that `hasattr` is false, but in `from … import …`, which drops its text, an ImportError.
-    """
+
+def absent(front):
+    """Return the `__getattr__` (PEP 562) of the level `front`. Its error says where a name is, or where more are."""
 
     def __getattr__(name):
         rooms = [room for room, names in ROOMS.items() if name in names.split()] or [front.partition(".")[2]]
@@ -39,6 +42,7 @@ def absent(front):
             if name == file or name in vars(importlib.import_module(f"levels.support.{file}")):
                 place = "" if name == file else f".{file}"
                 told = f"{name} is no name of {front}: write `from levels.support{place} import {name}`"
+        # AttributeError, so that `hasattr` is false; `from … import …` would drop its text
         error = ImportError if importing and not name.startswith("__") else AttributeError
         raise error(told, name=name)
 

@@ -1,10 +1,10 @@
-"""Checks of the data of a training: arrays, weights, batches. The tasks of all five notebooks use them."""
+"""Checks of the data of a training: arrays, weights, batches, labels. The tasks of all five notebooks use them."""
 
 import reprlib
 
 import numpy as np
 
-from .checks import numeric_array, real
+from .checks import check_positive, numeric_array
 
 
 def row_numbers(what, batches, rows):
@@ -21,19 +21,29 @@ def row_numbers(what, batches, rows):
     return np.ascontiguousarray(found, np.int64)
 
 
+def check_arrays(arrays):
+    """Return how many rows a tuple of arrays has. Raises TypeError for no tuple, ValueError for unequal lengths."""
+    if not isinstance(arrays, tuple):
+        raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
+    counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
+    if len({*counts}) != 1 or not counts[0]:
+        raise ValueError(f"arrays of {counts} rows; expected as many in each, and at least one")
+    return counts[0]
+
+
+def check_batches(method, data, wanted):
+    """Raise TypeError for a dataset of rows if batches are wanted, ValueError for one of batches if they are not."""
+    if wanted and not data.batches:
+        raise TypeError(f"{method}: these are rows; make batches of them with batch(n)")
+    if data.batches and not wanted:
+        raise ValueError(f"{method}: these are batches; the Dataset of levels_more.mid_level takes them, too")
+
+
 def check_finite(name, array):
     """Raise ValueError, with the number of the first such row, if an array [rows, …] holds a NaN or an infinity."""
     finite = np.isfinite(array)
     if not finite.all():
         raise ValueError(f"{name} is not a finite number in row {np.argwhere(~finite)[0][0]}; drop or fill such rows")
-
-
-def check_losses(step, losses):
-    """Return the losses of a step, a tensor [steps]. Raises TypeError if the step returns something else."""
-    if not hasattr(losses, "numpy"):
-        returns = "nothing" if losses is None else f"a {type(losses).__name__}"
-        raise TypeError(f"{step.__name__} returns {returns}; expected the loss, one number")
-    return losses
 
 
 def check_inputs(x, dtype, features):
@@ -59,8 +69,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
     for k, (array, shape) in enumerate(zip(weights, shapes)):
         _check_array(f"weights[{k}]", array, x.dtype, *shape)
     row_numbers("batches", batches, len(x))
-    if real(learning_rate) is None or not 0 < learning_rate < np.inf:
-        raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
+    check_positive("learning_rate", learning_rate)
 
 
 def _check_array(name, array, dtype, *shape):
@@ -75,8 +84,46 @@ def _described(array):
     return f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
 
 
-def even(batches):
-    """Return [batches], or [batches[:-1], batches[-1:]] if their sizes differ, because the last batch is shorter."""
+def batches_of_rows(args, batches):
+    """Return one or two arrays of row numbers: a shorter last batch apart. Raises ValueError if `args` do not fit."""
+    rows = {x.spec.shape[:1] for x in args}
+    if len(rows) != 1 or () in rows:
+        given = ", ".join(str(x.spec) for x in args)
+        raise ValueError(f"over: {given}; expected arrays with the same number of rows")
+    (count,) = rows.pop()
     lists = batches if isinstance(batches, (list, tuple)) else ()
     lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
-    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]
+    parts = [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]
+    return [row_numbers("over: batches", part, count) for part in parts]
+
+
+def check_labels(loss, y_true, y_pred):
+    """Raise ValueError unless two tensors have equal shapes, and hold probabilities if `loss.probabilities` says so."""
+    if y_true.spec.shape != y_pred.spec.shape:
+        cure = "; write y[:, None]" if (*y_true.spec.shape, 1) == y_pred.spec.shape else ""
+        raise ValueError(f"{loss}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected equal shapes{cure}")
+    if loss.probabilities:
+        check_probabilities(loss, "y_true", y_true)
+        check_probabilities(loss, "y_pred", y_pred)
+
+
+def check_probabilities(loss, name, x):
+    """Raise ValueError for numbers outside [0, 1]. While a function is traced, a tensor has a `node`, and no numbers."""
+    p = np.empty(0) if hasattr(type(x), "node") else x.numpy()
+    beyond = p[(p < 0.0) | (p > 1.0)]
+    if beyond.size:
+        wrong = float(max(beyond, key=lambda p: abs(p - 0.5)))
+        raise ValueError(f"{loss}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+
+
+def check_floats(loss, y_true, y_pred):
+    """Raise TypeError for labels that are no floats, unless `loss.classes` says that they are class numbers."""
+    if y_true.dtype.kind != "f" and not loss.classes:
+        cure = f"{y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it"
+        raise TypeError(f"{loss}: y_true is {y_true.spec}; expected {cure}")
+
+
+def check_unweighted(loss, sample_weight):
+    """Raise NotImplementedError for weights of samples."""
+    if sample_weight is not None:
+        raise NotImplementedError(f"{loss}: weights of samples are for the losses of levels_more.mid_level")

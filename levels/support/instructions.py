@@ -1,7 +1,4 @@
-"""select, and the instructions that exp and log are made of. They run on Python floats and write into programs.
-
-A value of a program is known by its `register`; its comparisons have `select`.
-"""
+"""select, and the instructions that exp and log are made of. They run on Python floats and write into programs."""
 
 import math
 
@@ -11,7 +8,7 @@ from .writing import alike, constant, operand
 
 
 def in_program(x):
-    """Return whether x stands for a number of a program, rather than being one."""
+    """Return whether x stands for a number of a program, by its `register`, rather than being one."""
     return hasattr(x, "register")
 
 
@@ -45,11 +42,15 @@ SINGLE, DOUBLE = np.dtype("f4"), np.dtype("f8")
 _FORMAT = {SINGLE: ("i32", 23, 127, 0x3F3504F3), DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
+def in_halves(x, n):
+    """Return x · 2ⁿ for a Python float x and a whole number n: 2ⁿ alone may be too small or too large."""
+    return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
+
+
 def scaled(x, n):
-    """Return x · 2ⁿ for a whole number n, in two steps: 2ⁿ may overflow even if the result does not."""
+    """Return x · 2ⁿ for a whole number n, in two steps, as `in_halves` does."""
     if not in_program(n):
-        half = int(n) >> 1
-        return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
+        return in_halves(x, n)
     a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
     kind = alike(a, whole)
     both = a.write(f"fptosi {a.kind} {operand(a, n + 2.0 * bias)} to {kind}")

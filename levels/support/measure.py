@@ -1,9 +1,7 @@
-"""Three measurements of the machine, for the roofline: its peak, its bandwidth, and the time of a launch.
-
-Notebook 01 uses them, and more/01_measuring explains them.
-"""
+"""Measures the machine's peak, bandwidth and launch time. Notebook 01 uses it; more/01_measuring explains it."""
 
 import ctypes
+import functools
 import statistics
 import sys
 import time
@@ -24,30 +22,23 @@ def _launcher(text):
     """Return a function that runs a program (its text) on a block of memory."""
     owner, address = machine_code(text)
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
-    block = (ctypes.c_float * 256)()
-
-    def launch():
-        run(block)
-
-    launch.owner = owner
-    return launch
+    run.owner = owner
+    return functools.partial(run, (ctypes.c_float * 256)())
 
 
 def _turns_text(sums, turns):
     """Return a program that multiplies and adds `turns` times into each of `sums` vectors."""
     kind = f"<{host_lanes()} x float>"
-    phis, adds = [], []
-    for n in range(sums):
-        phis.append(f"%s{n} = phi {kind} [zeroinitializer, %entry], [%t{n}, %loop]")
-        adds.append(f"%p{n} = fmul contract {kind} %s{n}, %factor")
-        adds.append(f"%t{n} = fadd contract {kind} %p{n}, %s{n}")
-    ends = [f"%u0 = fadd {kind} %t0, %t0"]
-    ends += [f"%u{n} = fadd {kind} %u{n - 1}, %t{n}" for n in range(1, sums)]
+    each = range(sums)
     lines = [f"%factor = load {kind}, ptr %block, align 4", "br label %loop", "loop:"]
-    lines += ["%i = phi i64 [0, %entry], [%next, %loop]", *phis, *adds, "%next = add i64 %i, 1"]
-    lines += [f"%more = icmp slt i64 %next, {turns}", "br i1 %more, label %loop, label %end", "end:", *ends]
-    lines += [f"store {kind} %u{sums - 1}, ptr %block, align 4", "ret void"]
-    return "\n".join(["define void @program(ptr %block) {", "entry:", *lines, "}", ""])
+    lines += ["%i = phi i64 [0, %entry], [%next, %loop]"]
+    lines += [f"%s{n} = phi {kind} [zeroinitializer, %entry], [%t{n}, %loop]" for n in each]
+    lines += [f"%p{n} = fmul contract {kind} %s{n}, %factor" for n in each]
+    lines += [f"%t{n} = fadd contract {kind} %p{n}, %s{n}" for n in each]
+    lines += ["%next = add i64 %i, 1", f"%more = icmp slt i64 %next, {turns}"]
+    lines += ["br i1 %more, label %loop, label %end", "end:"]
+    lines += [f"store volatile {kind} %t{n}, ptr %block, align 4" for n in each]  # volatile: no sum is left out
+    return "\n".join(["define void @program(ptr %block) {", "entry:", *lines, "ret void", "}", ""])
 
 
 def turn_time(sums, turns=200_000):
@@ -73,12 +64,11 @@ def _launch_time(device, calls=1000):
 
 
 MEASURES = {("cpu", "peak"): _peak, ("cpu", "bandwidth"): _bandwidth, ("cpu", "launch_time"): _launch_time}
-_FOUND = {}  # (device, what) -> the number, measured once
 
 
+@functools.cache
 def speed_of(device, what):
     """Return a speed, measured on first use. Raises LookupError if nothing measures it on this kind of device."""
     if (device.kind, what) not in MEASURES:
         raise LookupError(f"{device.name}: no program measures its {what}")
-    key = device, what
-    return _FOUND.get(key) or _FOUND.setdefault(key, MEASURES[device.kind, what](device))
+    return MEASURES[device.kind, what](device)

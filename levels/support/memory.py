@@ -18,9 +18,8 @@ def spec_key(name, shape, dtype):
 
 def no_memory(spec):
     """Return the MemoryError for a buffer of this Spec, for which too little memory is free on its device."""
-    place = spec.device
-    free = place.memory - place.used
-    return MemoryError(f"{place.name}: asked for {spec.nbytes:,} bytes, {free:,} are free")
+    free = spec.device.memory - spec.device.used
+    return MemoryError(f"{spec.device.name}: asked for {spec.nbytes:,} bytes, {free:,} are free")
 
 
 def freed(buffer):

@@ -6,29 +6,16 @@ from inspect import getattr_static
 
 from .cures import CURES
 
-REFLECTED = {  # NumPy's name for `array + tensor` and the like -> the method of the tensor
-    "add": "__radd__",
-    "subtract": "__rsub__",
-    "multiply": "__rmul__",
-    "divide": "__rtruediv__",
-    "matmul": "__rmatmul__",
-    "power": "__rpow__",
-    "less": "__gt__",
-    "less_equal": "__ge__",
-    "greater": "__lt__",
-    "greater_equal": "__le__",
-    "equal": "__eq__",
-    "not_equal": "__ne__",
-}
+# NumPy's name for `array + tensor` and the like -> the method of the tensor
+REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__"}
+REFLECTED |= {"matmul": "__rmatmul__", "power": "__rpow__", "less": "__gt__", "less_equal": "__ge__"}
+REFLECTED |= {"greater": "__lt__", "greater_equal": "__le__", "equal": "__eq__", "not_equal": "__ne__"}
 # NumPy's ufuncs -> the functions that reduce by them
 _REDUCING = {"add": "sum", "multiply": "prod", "maximum": "max", "logical_and": "all", "logical_or": "any"}
 
 
 def array_ufunc(tensor, ufunc, method, *inputs, **options):
-    """Call the tensor's own operator for `array + tensor` (https://numpy.org/neps/nep-0013-ufunc-overrides.html).
-
-    Raises TypeError for all else, such as `np.log(tensor)`: the result would be an array, which no tape records.
-    """
+    """Call the tensor's operator for `array + tensor` (NEP 13). Raises TypeError for all else: no tape records it."""
     name = REFLECTED.get(ufunc.__name__)
     if name and method == "__call__" and not options and inputs[1] is tensor and hasattr(tensor, name):
         return getattr(tensor, name)(inputs[0])
@@ -46,6 +33,19 @@ def array_function(symbol, function, types, args, options):
     raise TypeError(f"{told}; write {cure}")
 
 
+class NoNumbers:
+    """A base class of tensors whose numbers are not known: to read `data` raises TypeError, to set it does nothing."""
+
+    __slots__ = ()
+    __array_function__ = array_function  # np.mean(x) says what to write
+
+    def _no_numbers(self):
+        cure = "`if` becomes where(mask, x, y), np.mean becomes reduce_mean; return what you need from the function"
+        raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
+
+    data = property(_no_numbers, lambda self, nothing: None)
+
+
 def check_recorded(name, x, kind):
     """Raise TypeError unless x is of this kind, a tensor or a variable: a tape records nothing else."""
     if not isinstance(x, kind):
@@ -60,8 +60,7 @@ class Elsewhere:
         self.name = name
 
     def __get__(self, x, kind=None):
-        told = f"{kind.__name__} has no {self.name!r}; write {CURES[self.name]}"
-        raise AttributeError(told, name=self.name, obj=x)
+        raise AttributeError(f"{kind.__name__} has no {self.name!r}; write {CURES[self.name]}", name=self.name, obj=x)
 
 
 _POWER = "; the whole number 2 is a power here, x ** 2, and"
@@ -94,27 +93,14 @@ class SeveralOps:
     operators = {}
     __array_ufunc__ = array_ufunc  # NumPy arrays delegate `array + tensor` to the tensor
     __hash__ = object.__hash__  # tensors are hashed by identity, not by their numbers
-    __getitem__ = of_several_ops("[]")
-    __len__ = of_several_ops("len")
-    __iter__ = of_several_ops("iter")
-    __abs__ = of_several_ops("abs")
-    __eq__ = of_several_ops("==")
-    __ne__ = of_several_ops("!=")
-    __lt__ = of_several_ops("<")
-    __gt__ = of_several_ops(">")
-    __le__ = of_several_ops("<=")
-    __ge__ = of_several_ops(">=")
-    __and__ = of_several_ops("&")
-    __or__ = of_several_ops("|")
-    __invert__ = of_several_ops("~")
-    __mod__ = of_several_ops("%")
-    __floordiv__ = of_several_ops("//")
-    __rpow__ = of_several_ops("power of a number")
-    power = of_several_ops("**")
-    item = of_several_ops("item")
-    to = of_several_ops("to")
-    backward = of_several_ops("backward")
     ndim = property(lambda self: len(self.shape))
+
+    def __pow__(self, other):
+        return self * self if type(other) is int and other == 2 else self.power(other)
+
+    def __repr__(self):
+        numbers = "freed" if hasattr(self, "release") and self.data is None else self.numpy()  # (a buffer's)
+        return f"{type(self).__name__}({numbers}, shape={self.shape}, {self.dtype}, {self.device.name})"
 
     def __bool__(self):
         return bool(number_of(self))
@@ -139,5 +125,12 @@ class SeveralOps:
         return [name for name in super().__dir__() if not isinstance(getattr_static(type(self), name, None), Elsewhere)]
 
 
+# the methods of a tensor that look in the table -> the sign there
+_SEVERAL = {"__getitem__": "[]", "__len__": "len", "__iter__": "iter", "__abs__": "abs", "__eq__": "==", "__ne__": "!="}
+_SEVERAL |= {"__lt__": "<", "__gt__": ">", "__le__": "<=", "__ge__": ">=", "__and__": "&", "__or__": "|"}
+_SEVERAL |= {"__invert__": "~", "__mod__": "%", "__floordiv__": "//", "__rpow__": "power of a number", "power": "**"}
+_SEVERAL |= {"item": "item", "to": "to", "backward": "backward"}
+for _name, _sign in _SEVERAL.items():
+    setattr(SeveralOps, _name, of_several_ops(_sign))
 for _name in CURES:
     setattr(SeveralOps, _name, Elsewhere(_name))

@@ -6,7 +6,8 @@ import reprlib
 
 import numpy as np
 
-from .checks import check_bool
+from .checks import check_bool, numeric_array
+from .operators import SeveralOps
 
 
 def same_dtype(op, *inputs, kinds="f"):
@@ -20,6 +21,17 @@ def same_dtype(op, *inputs, kinds="f"):
     return dtype
 
 
+def cast(array, dtype):
+    """Return an array in this dtype. Raises OverflowError for a number that is too large for it."""
+    if array.dtype == dtype:
+        return array
+    try:
+        with np.errstate(over="raise"):
+            return array.astype(dtype)
+    except FloatingPointError:
+        raise OverflowError(f"a number is too large for {dtype}") from None
+
+
 def number_names(op, function, inputs, attrs):
     """Return the parameters of a scalar function after its inputs. Raises TypeError unless `attrs` are these."""
     names = list(inspect.signature(function).parameters)
@@ -30,10 +42,7 @@ def number_names(op, function, inputs, attrs):
 
 
 def broadcast(op, inputs, shape, updates=False):
-    """Return the common shape, or the larger `shape`. Raises ValueError if there is none.
-
-    With `updates`, the result has the shape of the first input.
-    """
+    """Return the common shape, with `updates` that of the first input, or `shape`. Raises ValueError if none fits."""
     shapes = [x.shape for x in inputs]
     wanted = shapes[0] if updates else shape
     try:
@@ -43,6 +52,21 @@ def broadcast(op, inputs, shape, updates=False):
     if wanted is not None and common != wanted:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {wanted}")
     return common
+
+
+def as_axis(axis):
+    """Return an axis, or a tuple of axes, as Python's int; or None, for all. Raises TypeError for anything else."""
+    if axis is None or type(axis) is int:
+        return axis
+    if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer, SeveralOps)):
+        raise TypeError(f"axis {axis!r:.60}: expected a whole number")
+    return tuple(map(as_axis, axis)) if isinstance(axis, tuple) else axis.__index__()
+
+
+def check_limits(op, low, high):
+    """Raise ValueError unless these are two numbers, low <= high."""
+    if not isinstance(low, (int, float, np.number)) or not isinstance(high, (int, float, np.number)) or not low <= high:
+        raise ValueError(f"{op}: low is {low!r:.60} and high is {high!r:.60}; expected two numbers, the lower first")
 
 
 def check_axes(op, shape, axis):
@@ -75,6 +99,14 @@ def check_rows(op, x, rows):
         raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array")
 
 
+def row_numbers(op, rows):
+    """Return the numbers of rows as an array. Raises TypeError unless all are whole numbers."""
+    rows = numeric_array(rows)
+    if rows.dtype.kind not in "iu" and rows.size:
+        raise TypeError(f"{op}: rows are {rows.dtype}; expected whole numbers")
+    return rows
+
+
 def turned(op, x, transpose):
     """Return the shape of x, transposed if `transpose` is True. Raises TypeError if it is no bool."""
     return x.shape[::-1] if check_bool(f"{op}: a transpose", transpose) else x.shape
@@ -85,5 +117,4 @@ def check_product(op, x, w, x_shape, w_shape):
     if len(x_shape) != 2 or len(w_shape) != 2:
         raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
     if x_shape[1] != w_shape[0]:
-        inner = f"inner sizes {x_shape[1]} and {w_shape[0]} differ"
-        raise ValueError(f"{op}: x is {x_shape} and w is {w_shape}: {inner}")
+        raise ValueError(f"{op}: x is {x_shape} and w is {w_shape}: inner sizes {x_shape[1]} and {w_shape[0]} differ")

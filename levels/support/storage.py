@@ -53,6 +53,15 @@ class Storage:
         return current
 
 
+def makes_variables(graph, newest, again=False):
+    """Return whether the graph has variables created after `newest` was taken from CREATED. `again` raises ValueError."""
+    read = [node.source for node in graph.nodes if node.op == "variable"]
+    made = any(variable.created > newest for variable in (*read, *graph.updates))
+    if made and again:
+        raise ValueError("a variable is made in every call of this function; make it once, outside")
+    return made
+
+
 def pinned_address(variable, to_write=True):
     """Return the address of a variable's numbers, or with `to_write` of a private copy to overwrite. Hold its lock."""
     if variable.pinned is None and to_write:

@@ -1,14 +1,13 @@
-"""The table of kernels, what depends on the kind of device, and the checks of a launch. Notebook 02 uses them."""
+"""The table of kernels, what depends on the kind of device, checks of launches and indices. Notebook 02 uses them."""
 
+import collections
 import difflib
 import reprlib
+import types
+import weakref
 from collections.abc import Callable
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-
-
-def as_they_are(shapes, places):
-    """Return None: the loops see the arrays in their own shapes."""
-    return None
 
 
 @dataclass
@@ -17,9 +16,7 @@ class Backend:
 
     compiler: Callable  # (function, dtype) -> the program for arrays of that dtype
     nest: Callable = None  # (places, line) -> the lines of the loops around that line
-    views: Callable = (
-        as_they_are  # (shapes, places) -> the shapes in which such loops see their arrays (None: their own)
-    )
+    views: Callable = lambda shapes, places: None  # the shapes in which these loops see their arrays, or None
     reduction: Callable = None  # (combine, start) -> the loop that reduces x[i, k, j] to out[i, j]
     names: dict = field(default_factory=dict)  # that loops may use, such as a GPU's `cuda`
 
@@ -41,13 +38,8 @@ class KernelTable(dict):
 
     def __getitem__(self, key):
         """Return the function. Raises LookupError for what is in no row."""
-        try:
+        with suppress(KeyError, TypeError):  # TypeError: it cannot be a key
             return super().__getitem__(key)
-        except TypeError:  # it cannot be a key
-            return self.__missing__(key)
-
-    def __missing__(self, key):
-        """Raise LookupError, with a sentence."""
         op, kind = map(str, key)
         kinds = [k for o, k in [*self] if o == op]
         if kinds:
@@ -92,3 +84,29 @@ def check_out(plan, out, reads, updates):
     inputs = reads[1:] if updates else reads
     if getattr(out, "spec", None) is not plan.spec or id(out) in map(id, inputs):
         raise ValueError(f"{plan.op}: needs a live buffer {plan.spec}, and may overwrite no input; got {out!r}")
+
+
+GUARDED = collections.Counter()  # a function -> how many open blocks have each of its indices checked
+TRIED = weakref.WeakSet()  # functions that were tried on hard inputs with that check, and need it no more
+
+
+@contextmanager
+def guarded(function):
+    """In a `with` block, compile this function with a check of each index: a wrong one raises IndexError, and no crash."""
+    plain = getattr(function, "py_func", function)
+    if not isinstance(plain, types.FunctionType):  # it will be refused
+        yield
+        return
+    GUARDED[plain] += 1
+    try:
+        yield
+    finally:
+        GUARDED[plain] -= 1
+        if not GUARDED[plain]:
+            del GUARDED[plain]
+
+
+def is_guarded(function):
+    """Whether each index of a function, or of the one inside numba's `njit`, is to be checked."""
+    plain = getattr(function, "py_func", function)
+    return plain in GUARDED and plain not in TRIED

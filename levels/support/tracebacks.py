@@ -1,12 +1,9 @@
-"""Short tracebacks: what the user wrote, and the line that failed, without the frames of the framework between them.
-
-Keras leaves its frames out, too. Set `tracebacks.SHORT = False` to see all of them.
-"""
+"""Short tracebacks: what the user wrote and the line that failed, without the framework's frames, as in Keras."""
 
 import functools
 from types import TracebackType
 
-SHORT = True
+SHORT = True  # False: all frames are shown
 KEPT = 4  # frames below the one that was called; with the caller's, and the layer's own, at most eight are shown
 
 

@@ -1,7 +1,6 @@
 """Checks while a program is written, and LLVM's spelling of constants. Each check turns a wrong program into a sentence.
 
-`a` is the assembler. A register (hardware/values.py) has `a`, `register`, `scope` and `holds`, and these functions use
-nothing else of it, so that this file imports no level. Notebook 01 uses it.
+`a` is the assembler; of a register, only `a`, `register`, `scope` and `holds` are used. Notebook 01 uses this file.
 """
 
 import numbers
@@ -30,8 +29,7 @@ def open_scope(a):
 def live(a, thing):
     """Return a register's name. Raises ValueError unless it belongs to this program, and to a loop that is open."""
     if thing.scope not in a.scopes:
-        told = f"{thing!r} is not of this program or its loop has ended; a sum carries numbers out"
-        raise ValueError(f"{a.name}: {told}")
+        raise ValueError(f"{a.name}: {thing!r} is not of this program or its loop has ended; a sum carries numbers out")
     return thing.register
 
 
@@ -56,22 +54,18 @@ def operand(a, x):
 
 
 class Unknown:
-    """The operators of a register that holds no number: each raises TypeError.
-
-    Without them, Python would compare two objects, and `i == 1` would be False without a word.
-    """
+    """The operators of a register without a number raise TypeError. (Python would say False for `i == 1`.)"""
 
     def __bool__(self):
         raise TypeError(f"{self.a.name}: {self!r} is not known yet; use select(condition, x, y)")
 
-    def refuse(self, *_):
-        """Raise TypeError."""
+    def _refuse(self, *_):
         raise TypeError(f"{self.a.name}: expected a number to compute with, got {self!r}")
 
     for sign in ["add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"]:
-        vars()[f"__{sign}__"] = refuse
+        vars()[f"__{sign}__"] = _refuse
     for sign in ["lt", "le", "gt", "ge", "eq", "ne", "neg", "abs"]:
-        vars()[f"__{sign}__"] = refuse
+        vars()[f"__{sign}__"] = _refuse
     __hash__ = object.__hash__
 
 

@@ -1,14 +1,15 @@
 """Guards: a function is traced anew after a global, a closure cell or a function that it has read was changed."""
 
 import functools
+import operator
 import types
 import warnings
 
+from levels import low_level
 from levels.kernels import KERNELS
-from levels.low_level import GUARDS, Function
 from levels_more.compiler.dependencies import changed, of_levels, read_by
 
-_WRAPPERS = {types.MethodType: "__func__", functools.partial: "func", Function: "python"}  # its attribute
+_WRAPPERS = {types.MethodType: "__func__", functools.partial: "func", low_level.Function: "python"}
 
 
 def unwrapped(value):
@@ -24,14 +25,34 @@ def of_the_reader(value):
     return function if isinstance(function, types.FunctionType) and not of_levels(function) else None
 
 
-def guard(function, graph):
-    """Return a check: did values that a `Function` or a kernel of its graph reads change? Warns at each 10th trace."""
-    if function.traces % 10 == 0:
-        name = getattr(function, "__name__", "a function")
-        why = "once for each new shape, dtype or value"
-        warnings.warn(f"{name} was traced {function.traces} times, {why}", stacklevel=5)
-    kernels = [of_the_reader(KERNELS[node.op, node.spec.device.kind]) for node in graph.ops]
-    return functools.partial(changed, read_by([unwrapped(function.python), *filter(None, kernels)], of_the_reader))
+class Function(low_level.Function):
+    """The core's Function. It is traced anew after a value that it, or a kernel of its graph, has read was changed."""
+
+    def renew(self):
+        super().renew()
+        self.stale = []  # functions without arguments: is a program out of date?
+
+    def program(self, args, key, over):
+        if any(map(operator.call, self.stale)):
+            self.programs = {}
+            self.stale = []
+        return super().program(args, key, over)
+
+    def compile(self, args, over):
+        """As in levels. Warns at each 10th trace."""
+        found = super().compile(args, over)
+        if self.traces % 10 == 0:
+            why = "once for each new shape, dtype or value"
+            warnings.warn(f"{self.__name__} was traced {self.traces} times, {why}", stacklevel=6)
+        return found
+
+    def traced(self, signature, over):
+        graph, result = super().traced(signature, over)
+        kernels = [of_the_reader(KERNELS[node.op, node.spec.device.kind]) for node in graph.ops]
+        read = read_by([unwrapped(self.python), *filter(None, kernels)], of_the_reader)
+        self.stale.append(functools.partial(changed, read))
+        return graph, result
 
 
-GUARDS.append(guard)
+_WRAPPERS[Function] = "python"
+function = Function

@@ -1,12 +1,14 @@
-"""Passes that make a graph smaller: common subexpression elimination and constant folding."""
+"""Passes: common subexpression elimination, constant folding, and means and sums in the form that programs take."""
 
+import collections
 import functools
+import math
 from contextlib import suppress
 
 import numpy as np
 
-from levels.kernels import ELEMENTWISE, KERNELS
-from levels.low_level import PASSES, Graph, Node, constant
+from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
+from levels.low_level import PASSES, Graph, Node, Tensor, constant, dce
 
 
 def rebuilt(graph, change):
@@ -16,6 +18,17 @@ def rebuilt(graph, change):
         new[node] = change(node, tuple(new[x] for x in node.inputs)) if node.inputs else node
     updates = {variable: new[node] for variable, node in graph.updates.items()}
     return Graph([*dict.fromkeys(new.values())], [new[node] for node in graph.outputs], updates)
+
+
+def with_inputs(graph):
+    """The graph in which inputs that a change has added are nodes as well, each before the node that reads it."""
+    nodes = dict.fromkeys(x for node in graph.nodes for x in (*node.inputs, node))
+    return Graph([*nodes], graph.outputs, graph.updates)
+
+
+def made(op, inputs, attrs):
+    """A new node for this op."""
+    return Node(op, inputs, attrs, planned(op, [x.spec for x in inputs], attrs).spec)
 
 
 def cse(graph):
@@ -38,13 +51,71 @@ def constant_fold(graph):
             function = functools.partial(KERNELS[node.op, "cpu"], **numbers)
             with suppress(ArithmeticError, TypeError), np.errstate(all="ignore"):
                 # if Python raises, as for 1 / 0 or a complex root, the op is left to its kernel
-                numbers = [x.attrs["of"].numpy().astype(object) for x in inputs]
+                numbers = [x.source.numpy().astype(object) for x in inputs]
                 value = np.asarray(np.frompyfunc(function, len(inputs), 1)(*numbers), node.spec.dtype)
                 value = np.broadcast_to(value, node.spec.shape)
-                return Node("constant", (), {"of": constant(value)}, node.spec)
+                return Node("constant", (), {}, node.spec, constant(value))
         return Node(node.op, inputs, node.attrs, node.spec)
 
     return rebuilt(graph, change)
 
 
-PASSES += [cse, constant_fold]
+def sums_before(node):
+    """The shape in which `spread` sees its dy: with the axes of the sum, of size 1, at their places."""
+    shape = node.spec.shape
+    axes, _ = reduced(node.op, shape, node.attrs.get("axis"))
+    return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+
+
+def with_axes(graph):
+    """Where `spread` gets a dy without the axes of its sum, a copy has them: then loops can fuse it."""
+
+    def change(node, inputs):
+        if node.op == "spread" and node.attrs and inputs[0].spec.shape != (shape := sums_before(node)):
+            inputs = made("reshape", inputs[:1], {"shape": shape}), inputs[1]
+        return Node(node.op, inputs, node.attrs, node.spec)
+
+    return with_inputs(rebuilt(graph, change))
+
+
+def _count_of(x, spec):
+    """How many numbers of x each number of its mean, which has this Spec, was made from."""
+    return math.prod(x.spec.shape) / max(1, math.prod(spec.shape))
+
+
+def _ours(node):
+    """Whether programs may take the place of this op's kernel."""
+    kind = node.spec.device.kind
+    return kind == "cpu" and KERNELS.is_first(node.op, kind)
+
+
+def with_quotients(graph):
+    """The graph with each mean as the core has it, a sum and a quotient: row programs know no other."""
+
+    def change(node, inputs):
+        if node.op != "reduce_mean" or not _ours(node):
+            return Node(node.op, inputs, node.attrs, node.spec)
+        count = node.spec.device.put(np.array(_count_of(inputs[0], node.spec), node.spec.dtype), Tensor)
+        total = Node("reduce_sum", inputs, node.attrs, node.spec)
+        return Node("divide", (total, Node("constant", (), {}, count.spec, count)), {}, node.spec)
+
+    return with_inputs(rebuilt(graph, change))
+
+
+def with_means(graph):
+    """The graph with sums and quotients as means, where nothing else reads the sum: one program then does both."""
+    read = collections.Counter(x for node in graph.nodes for x in node.inputs)
+    read.update([*graph.outputs, *graph.updates.values()])
+
+    def change(node, inputs):
+        if node.op == "divide" and inputs[0].op == "reduce_sum" and inputs[1].op == "constant" and _ours(node):
+            total, count = inputs
+            whole = count.source.numpy().tolist() == _count_of(total.inputs[0], node.spec)
+            if whole and total.spec is node.spec and read[node.inputs[0]] == 1 and _ours(total):
+                return Node("reduce_mean", total.inputs, total.attrs, node.spec)
+        return Node(node.op, inputs, node.attrs, node.spec)
+
+    return dce(rebuilt(graph, change))
+
+
+PASSES += [with_quotients, with_axes, cse, constant_fold]

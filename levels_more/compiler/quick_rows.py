@@ -24,7 +24,7 @@ import numpy as np
 
 from levels.hardware import Value, select
 from levels.kernels import KERNELS, REDUCTIONS, reduced
-from levels.low_level import BACK_ENDS, LOWERINGS, NoProgram, RowProgram
+from levels.low_level import BACK_ENDS, LOWERINGS, NoProgram, RowProgram, StepWriter
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.hardware.lanes import Lanes
 from levels_more.kernels.layout import as_slices
@@ -51,14 +51,13 @@ def _slice_grad_values(node, shape, dy):
 
 
 def _reduced_values(node, shape, x):
-    """Apply the reduction's scalar function to one number after the other. A mean is a sum divided by the count."""
-    op = node.op.replace("mean", "sum")
-    before, within, after = reduced(op, x.shape, node.attrs.get("axis"))[1]
-    total = np.full((before, after), REDUCTIONS[op], object)
+    """Apply the reduction's scalar function to one number after the other."""
+    before, within, after = reduced(node.op, x.shape, node.attrs.get("axis"))[1]
+    total = np.full((before, after), REDUCTIONS[node.op], object)
     x = x.reshape(before, within, after)
     for k in range(within):
-        total = np.frompyfunc(KERNELS[op, "cpu"], 2, 1)(total, x[:, k])
-    return (total if op == node.op else total / float(within)).reshape(shape)
+        total = np.frompyfunc(KERNELS[node.op, "cpu"], 2, 1)(total, x[:, k])
+    return total.reshape(shape)
 
 
 def _row_kernel_values(node, shape, *inputs):
@@ -71,10 +70,11 @@ def _row_kernel_values(node, shape, *inputs):
 
 
 LOWERINGS["cast"] = _cast_values
+LOWERINGS["reshape"] = lambda node, shape, x: x.reshape(shape)
 LOWERINGS["concat"] = lambda node, shape, *inputs: np.concatenate(inputs, node.attrs["axis"])
 LOWERINGS["slice"] = lambda node, shape, x: x[_index(node, shape)]
 LOWERINGS["slice_grad"] = _slice_grad_values
-for _op in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min"):
+for _op in ("reduce_sum", "reduce_max", "reduce_min"):
     LOWERINGS[_op] = _reduced_values
 for _op in ("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"):
     LOWERINGS[_op] = _row_kernel_values
@@ -150,17 +150,30 @@ class RowLanes(Lanes):
         return super().array(name, *shape, rows_of=rows_of)
 
 
-class QuickRowProgram(RowProgram):
-    """A faster `RowProgram`, with lanes in float32; in float64 with the same bits. Raises what `RowProgram` raises."""
+class QuickStepWriter(StepWriter):
+    """Writes a step with lanes, with prefetched rows, and with the lanes of many sums added together."""
 
     assembler = RowLanes
-    load = staticmethod(load)
-    totals = staticmethod(totals)
+
+    def row_number(self, step, k):
+        return load(self.a, self.batches, step, k)
+
+    def totals(self, sums):
+        return totals(self.a, sums)
 
 
-def rank(graph):
-    """0.5, before the core's row program, which has 1; or 1.5, after it, if ACCELERATION is off."""
-    return 0.5 if ACCELERATION.on else 1.5
+class QuickRowProgram(RowProgram):
+    """A faster `RowProgram`, with lanes in float32; in float64 with the same bits. Raises what `RowProgram` raises.
+
+    If ACCELERATION is off, it raises NoProgram.
+    """
+
+    writer = QuickStepWriter
+
+    def __init__(self, graph, batch, over=False):
+        if not ACCELERATION.on:
+            raise NoProgram
+        super().__init__(graph, batch, over)
 
 
-BACK_ENDS.append((QuickRowProgram, rank))
+BACK_ENDS.insert(BACK_ENDS.index(RowProgram), QuickRowProgram)

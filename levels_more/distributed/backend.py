@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 
 from levels.kernels import planned
-from levels.low_level import BACK_ENDS, EAGER, Graph, Node, NoProgram, Replay, Tensor, constant, dce
+from levels.low_level import BACK_ENDS, DOOR, Graph, Node, NoProgram, Replay, Tensor, constant, dce
 from levels.support.storage import alias
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
@@ -58,7 +58,7 @@ def argument_rows(node):
     (rows, *rest) = node.attrs.get("slices") or [None]
     if node.op != "slice" or node.inputs[0].op != "input" or any(part != (None, None, None) for part in rest):
         return None
-    return (node.inputs[0].attrs["of"], *rows[:2]) if rows[2] == 1 else None
+    return (node.inputs[0].source, *rows[:2]) if rows[2] == 1 else None
 
 
 def _rows(x, rows):
@@ -107,7 +107,7 @@ class Bucket:
         """Pack this message's tensors from `values`, run the collective, and put the results into `values`."""
         for slot, shape, place in self.packs:
             place[...] = values[slot].data.reshape(shape)
-        came = EAGER.do(self.op, self.plan, [self.all], self.attrs).data
+        came = DOOR.bottom.do(self.op, self.plan, [self.all], self.attrs).data
         for slot, spec, width, (a, b) in self.unpacks:
             values[slot] = new = Tensor(spec)
             new.data.reshape(-1, width)[...] = came[:, a:b]
@@ -131,7 +131,7 @@ class SingleMessage:
     def run(self, values):
         """The same as `Bucket.run`."""
         source, target = self.slots
-        values[target] = EAGER.do(self.op, self.plan, [values[source]], self.attrs)
+        values[target] = DOOR.bottom.do(self.op, self.plan, [values[source]], self.attrs)
 
 
 def messages_of(nodes, slots):
@@ -165,7 +165,7 @@ class StagedProgram(Replay):
         self.slots = {x: k for k, x in enumerate(x for x in graph.nodes if x.op == "input" or x in passed)}
         read = {x for node in graph.ops if node not in own for x in node.inputs}
         read.update(graph.outputs, graph.updates.values())
-        leaves = {x: (x.attrs["of"], None, None) for x in graph.nodes if x.op == "input" and x in read} | own
+        leaves = {x: (x.source, None, None) for x in graph.nodes if x.op == "input" and x in read} | own
         self.given = [(self.slots[x], *rows) for x, rows in leaves.items()]
         last = max(stage[x] + (x.op in COLLECTIVES) for x in graph.nodes)
         self.parts = []  # (a program, the slots of its results, the messages after it)
@@ -183,7 +183,7 @@ class StagedProgram(Replay):
 
         def found(x):
             if x not in new:
-                new[x] = Node("input", [], {"of": self.slots[x]}, x.spec) if x in self.slots else x
+                new[x] = Node("input", [], {}, x.spec, self.slots[x]) if x in self.slots else x
             return new[x]
 
         for x in made:
@@ -229,4 +229,4 @@ class StagedProgram(Replay):
         return "\n".join(f"{program!r}\n{messages}" for program, _, messages in self.parts)
 
 
-BACK_ENDS.append((StagedProgram, lambda graph: -1))
+BACK_ENDS.insert(0, StagedProgram)

@@ -140,7 +140,7 @@ class Partitioner:
         part = self.added(node.op, [self.shard_of(x) for x in node.inputs], node.attrs)
         if node.op == "reduce_mean":  # a mean of this rank's rows only: weight it by their share of the batch
             share = constant(np.array((self.last - self.first) / self.ends[-1], part.spec.dtype))
-            self.nodes.append(Node("constant", [], {"of": share}, share.spec))
+            self.nodes.append(Node("constant", [], {}, share.spec, share))
             part = self.added("multiply", [part, self.nodes[-1]], {})
         self.replicas[node] = self.added("all_reduce", [part], {})
 

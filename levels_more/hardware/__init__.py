@@ -6,7 +6,8 @@ from levels.hardware import (
     indices_of, line_row, line_slopes, linear_regression, log, net_row, select, subtract, tasks, through_relu, train,
     write_steps,
 )
-from levels.support.elementary import EXP, LOG, exponent, named, rint, scaled, sqrt
+from levels.support.elementary import EXP, LOG
+from levels.support.instructions import exponent, named, rint, scaled, sqrt
 from levels.support.measure import MEASURES, seconds
 from levels_more import moved as _moved
 from levels_more.hardware.benchmark import Pool, amount, chase_program, measure_latency, measure_reading, read_program

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from levels.hardware import Value, select
-from levels.support.elementary import named, rint
+from levels.support.instructions import named, rint
 
 _TURN = 15707963267948966192313216916397514420985846996875529104874722961539082  # π/2 · 10⁷⁰
 

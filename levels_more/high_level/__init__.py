@@ -3,7 +3,7 @@
 import importlib
 
 from levels.high_level import (
-    Callback, History, Trainable, batches_of, dnn_classifier, dtype_for, ended, epoch_loss, linear_regression, prepared,
+    Callback, History, batches_of, dnn_classifier, dtype_for, ended, epoch_loss, linear_regression, one_pass, prepared,
     run_epochs, run_training, tasks,
 )
 from levels_more import moved as _moved

@@ -187,7 +187,7 @@ def checked(model, rows, layout):
     for name, arrays in (("x", x), ("y", y)):
         for array in arrays:
             check_finite(name, array.numpy())
-    losses = model.training.check_targets(y)
+    losses = model.chosen.check_targets(y)  # (`pack` has seen that it is compiled)
     asked = [getattr(loss, "probabilities", False) for loss in losses]
     given = as_list(next(answers(model, [([a.numpy()[:32] for a in x], layout)]))) if any(asked) else y
     for loss, target, answer, probabilities in zip(losses, y, given, asked, strict=False):

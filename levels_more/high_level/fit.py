@@ -10,10 +10,11 @@ from contextlib import contextmanager, nullcontext
 import numpy as np
 
 from levels.high_level import Callback, loops
-from levels.low_level import DOOR, EAGER, function
+from levels.low_level import DOOR
 from levels.support.checks import check_bool, check_int, check_positive
 from levels_more.checks import as_python, takes
 from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.guards import function
 from levels_more.high_level.data_adapter import (
     BatchLayout,
     as_data,
@@ -195,7 +196,7 @@ def batches_to_fit(model, x, y, sample_weight, class_weight, steps):
 
 
 def validation_share(validation_split, validation_data):
-    """Return the share of rows that is kept for validation: 0.0 beside `validation_data`. Raises like `positive`."""
+    """Return the share of rows kept for validation: 0.0 beside `validation_data`. Raises like `check_positive`."""
     share = float(str(validation_split)) if isinstance(validation_split, np.floating) else validation_split
     return check_positive("fit: validation_split", share, zero=True) * (validation_data is None)
 
@@ -262,7 +263,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
     held = [] if validation is None else [Validation(model, validation)]
     lines = verbose == 2 or (verbose == 1 and not shows_bars())
     with hold_interrupts() as pressed, progress(data, epochs) if verbose and not lines else nullcontext() as bar:
-        if callbacks or held or training.counted.all or GRAPH_TRANSFORM.change or DOOR.top is not EAGER:
+        if callbacks or held or training.counted.all or GRAPH_TRANSFORM.change or DOOR.top is not DOOR.bottom:
             ahead = None
         params = {"verbose": verbose, "epochs": first + epochs, "steps": None if math.isnan(data.length) else len(data)}
         attach(callbacks, model, params)
@@ -270,7 +271,9 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
         training.watch = ProgressMonitor(pressed, bar, lines, (first, first + epochs), callbacks, ahead)
         told = [CallbackList(model, callbacks, first)] if callbacks else []
         try:
-            return loops.run_training(model, data, epochs, [*held, *told, training.watch])
+            heard = [*held, *told, training.watch]
+            one_pass = lambda *given: model.chosen.one_pass(*given)  # noqa: E731 (`compile` may be called)
+            return loops.run_training(model, data, epochs, heard, one_pass=one_pass)
         finally:
             if ahead:
                 ahead.tell(model.history)

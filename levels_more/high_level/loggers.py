@@ -57,7 +57,7 @@ def graph_of(model):
     for number, node in enumerate(graph.nodes):
         nearest = max(node.inputs, key=lambda x: x.op == "variable", default=None)
         scope = names[nearest].rpartition("/")[0] if nearest else ""
-        names[node] = paths.get(node.attrs.get("of")) or f"{scope}/{node.op}_{number}".lstrip("/")
+        names[node] = paths.get(node.source) or f"{scope}/{node.op}_{number}".lstrip("/")
         added = drawn.node.add(name=names[node], op=node.op, input=[names[x] for x in node.inputs])
         shape = added.attr["_output_shapes"].list.shape.add()
         for size in node.spec.shape:

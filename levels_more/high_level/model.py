@@ -5,11 +5,14 @@ import warnings
 import numpy as np
 
 from levels import high_level
-from levels.low_level import GradientTape, Operators, Variable, as_tensor, function
+from levels.low_level import Operators, Variable, as_tensor
 from levels.mid_level import Layer as CoreLayer
 from levels.support.checks import check_bool, check_int
 from levels.support.tracebacks import short
+from levels.support.trainings import check_parts, uncompiled
 from levels_more.checks import expect, several
+from levels_more.compiler.eager.tapes import GradientTape
+from levels_more.compiler.guards import function
 from levels_more.high_level.data_adapter import answers, as_list, column_tensors, given_batches, is_data, unwrap_single
 from levels_more.high_level.fit import (
     batches_to_fit,
@@ -21,7 +24,7 @@ from levels_more.high_level.fit import (
     verbosity,
 )
 from levels_more.high_level.functional import Placeholder, dry_run, in_order
-from levels_more.high_level.outputs import names_of, print_summary
+from levels_more.high_level.outputs import by_output, print_summary
 from levels_more.high_level.training import Training
 from levels_more.low_level.autodiff import leading_to
 from levels_more.low_level.module import FORMER
@@ -38,6 +41,7 @@ BY_BATCH = "train_on_batch", "test_on_batch", "predict_on_batch"
 class Model(high_level.Model, Layer):
     """A layer that trains itself: write `call(x)`. Or Model(inputs, outputs): the graph of layers between these."""
 
+    chosen = None  # the `Training` that `compile` made
     steps = None  # for a graph: its calls, each after the calls that it needs
     untraced = frozenset(["history", "stop_training"])  # attributes that may change without any effect on a trace
 
@@ -76,23 +80,23 @@ class Model(high_level.Model, Layer):
             f"{self.name}: got {', '.join(map(str, given))}; its inputs and outputs are {told}, each by its name"
         )
 
-    def by_output(self, metrics):
-        """Metrics {name of an output's layer: one or several} as a list for each output. Raises ValueError."""
-        names = names_of(self, len(self.outputs)) if self.steps else []
-        unknown = [str(name) for name in metrics if name not in names]
-        if unknown:
-            told = f"its outputs are {', '.join(names)}" if names else "a dict is for a graph, Model(inputs, outputs)"
-            raise ValueError(f"compile: metrics for {', '.join(unknown)}; {told}")
-        return [as_list(metrics.get(name) or []) for name in names]
+    training = property(lambda self: self.chosen or uncompiled(self, None, None), doc="The `Training` of `compile`.")
+    optimizer = property(lambda self: self.training.optimizer)
+
+    def loss(self, y, predicted):
+        """The loss of a batch: of all outputs, with the weights of rows and the penalties. It updates the metrics."""
+        return self.training.loss(self, y, predicted)
 
     @short
-    def run(self, x, training=None):
-        """As `run` of any layer, but columns with names (a dict, a DataFrame) become tensors first."""
+    def __call__(self, x, training=None):
+        """As the call of any layer, but columns with names (a dict, a DataFrame) become tensors first."""
+        if training:
+            check_parts(self, self.named(CoreLayer).values())
         if not isinstance(x, (Operators, np.ndarray)):
             x = self.ordered(x) if isinstance(x, dict) else x
             if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
                 x = column_tensors(self, x)
-        return super().run(x, training)
+        return super().__call__(x, training)
 
     def call(self, x):
         """The outputs of a graph for tensors x [batch, …]: its layers are called one after the other.
@@ -121,7 +125,7 @@ class Model(high_level.Model, Layer):
                     f"compile: {name} is a dict, which is for a graph, Model(inputs, outputs); give a list"
                 )
         loss, shares = (self.ordered(each) if isinstance(each, dict) else each for each in (loss, loss_weights))
-        metrics = self.by_output(metrics) if isinstance(metrics, dict) else metrics
+        metrics = by_output(self, metrics) if isinstance(metrics, dict) else metrics
         if shares is not None:
             shares = [*several("compile: loss_weights", shares)]
             outputs = len(self.outputs) if self.steps else None
@@ -193,8 +197,7 @@ class Model(high_level.Model, Layer):
         `verbose` is accepted as in Keras, but nothing is shown. Raises ValueError if there is no batch.
         """
         batches = input_batches(self, x, check_int(1, "predict: batch_size", batch_size), steps)
-        outputs = zip(*map(as_list, answers(self, batches)), strict=True)
-        found = [[part.numpy() for part in parts] for parts in outputs]
+        found = [[part.numpy() for part in parts] for parts in zip(*map(as_list, answers(self, batches)), strict=True)]
         if not found:
             raise ValueError("predict: the dataset gave no batch")
         return unwrap_single([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])
@@ -206,7 +209,7 @@ class Model(high_level.Model, Layer):
         the loss depends on no variable.
         """
         with GradientTape() as tape:
-            loss = self.training.loss(self, y, self(x, training=True))
+            loss = self.loss(y, self(x, training=True))
         reached = leading_to(tape.records, as_tensor(loss))
         variables = self.trainable_variables
         unused = {v for v in variables if tape.variables.get(v) not in reached}
@@ -222,7 +225,7 @@ class Model(high_level.Model, Layer):
 
     def test_step(self, x, y):
         """The loss on one batch, for `evaluate` and for validation. Subclasses may override it, like `train_step`."""
-        return self.training.loss(self, y, self(x))
+        return self.loss(y, self(x))
 
     def summary(self):
         """Print the layers, their latest output shapes, and how many numbers their variables hold."""

@@ -4,7 +4,8 @@ import math
 import threading
 
 from levels.low_level import apply
-from levels.mid_level import Reconstructible
+from levels.support.parts import Reconstructible
+from levels_more.high_level.data_adapter import as_list
 from levels_more.low_level.ops import reshape
 from levels_more.mid_level.metrics import Mean, expect_logits
 from levels_more.mid_level.notes import noted
@@ -33,6 +34,16 @@ def names_of(model, count):
     places = model.outputs if getattr(model, "steps", None) and len(model.outputs) == count else [None] * count
     layers = [getattr(place, "layer", None) for place in places]
     return distinct([layer.name if layer else f"output_{k}" for k, layer in enumerate(layers, 1)])
+
+
+def by_output(model, metrics):
+    """Metrics {name of an output's layer: one or several} as a list for each output of a model. Raises ValueError."""
+    names = names_of(model, len(model.outputs)) if model.steps else []
+    unknown = [str(name) for name in metrics if name not in names]
+    if unknown:
+        told = f"its outputs are {', '.join(names)}" if names else "a dict is for a graph, Model(inputs, outputs)"
+        raise ValueError(f"compile: metrics for {', '.join(unknown)}; {told}")
+    return [as_list(metrics.get(name) or []) for name in names]
 
 
 class _Passes(threading.local):

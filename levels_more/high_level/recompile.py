@@ -15,9 +15,10 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 import numpy as np
 
 from levels.hardware import Spec
-from levels.low_level import Function, Module, Tensor, Variable
-from levels.mid_level import Reconstructible
+from levels.low_level import Module, Tensor, Variable
+from levels.support.parts import Reconstructible
 from levels_more.compiler.dependencies import TEXTS, changed, of_levels, read_outside, same
+from levels_more.compiler.guards import Function
 from levels_more.mid_level.notes import NOTES
 
 _OWN = [*map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__"))]

@@ -6,7 +6,7 @@ import reprlib
 import types
 
 from levels import high_level, mid_level
-from levels.mid_level import Reconstructible
+from levels.support.parts import Reconstructible
 from levels_more import low_level
 from levels_more import mid_level as wide
 from levels_more.checks import as_python

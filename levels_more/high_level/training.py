@@ -7,14 +7,16 @@ from itertools import chain
 import numpy as np
 
 from levels import mid_level
-from levels.high_level import epoch_loss, loops
-from levels.low_level import as_tensor, reduce_mean
+from levels.high_level import epoch_loss
+from levels.low_level import as_tensor
 from levels.support.checks import check_positive, lookup
+from levels.support.parts import Reconstructible
 from levels_more.checks import takes
 from levels_more.high_level.data_adapter import as_list, checked, pack, parts_of, y_as
 from levels_more.high_level.outputs import PASSES, Counted, give_back, names_of, states_of
 from levels_more.high_level.recompile import CachedFunction
 from levels_more.high_level.tables import check_rows
+from levels_more.low_level.ops import reduce_mean
 from levels_more.mid_level import losses, metrics
 from levels_more.mid_level.losses import LOSSES, weighted
 from levels_more.mid_level.metrics import METRICS, expect_logits
@@ -39,8 +41,7 @@ def made(what, table, name):
     found = lookup(what, table, name)
     found = found() if isinstance(name, (str, type)) else found
     if what == "metric" and isinstance(name, str):
-        # in the history it has the name given to `compile`
-        found.by_name = True
+        found.by_name = True  # in the history it has the name given to `compile`
         found.name = name
     return found
 
@@ -84,7 +85,7 @@ def loss_of(loss, y, predicted, weight):
     return reduce_mean(each) if each.spec.shape else each
 
 
-class Training(loops.Training):
+class Training(Reconstructible):
     """Losses and metrics, for each output or for all. Each loss is multiplied by one of the `loss_weights`.
 
     In a list an output's loss may be None. Raises TypeError if the optimizer or the only loss is None, ValueError for
@@ -96,8 +97,9 @@ class Training(loops.Training):
     def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
         several = isinstance(loss, (list, tuple))
         losses = [each and made("loss", LOSSES, each) for each in loss] if several else [made("loss", LOSSES, loss)]
-        first = next(filter(None, losses), "")  # no loss: "" raises ValueError, as an unknown name
-        super().__init__(made("optimizer", OPTIMIZERS, optimizer), first)
+        if not any(losses):
+            lookup("loss", LOSSES, "")  # raises ValueError, as for an unknown name
+        self.optimizer = made("optimizer", OPTIMIZERS, optimizer)
         self.losses = losses
         self.for_all = not several  # whether the loss is that of all outputs
         given = [as_list([] if each is None else each) for each in as_list([] if metrics is None else metrics)]
@@ -246,7 +248,7 @@ class Training(loops.Training):
         steps = getattr(self.optimizer, "iterations", None)
         if (
             steps is not None
-            and callable(self.optimizer.rate)
+            and callable(vars(self.optimizer).get("rate"))
             and float(steps) == 2.0**24
             and steps.dtype == np.float32
         ):

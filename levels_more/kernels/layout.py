@@ -7,7 +7,7 @@ from itertools import accumulate
 import numpy as np
 
 from levels.kernels import BACKENDS, Plan, element_loop, kernel, lowered
-from levels.support.shapes import same_dtype
+from levels.support.shapes import check_reshape, same_dtype
 from levels_more.checks import dtype_of, sizes
 from levels_more.kernels.verify import TEST_CASES
 
@@ -125,6 +125,14 @@ def plan_cast(op, function, x, dtype=None):
     return Plan(op, x.shape, dtype, [x], lower, views)
 
 
+def plan_reshape(op, function, x, shape=()):
+    """Plan a copy in another shape, in the same order. Raises ValueError for a shape of another size."""
+    check_reshape(op, x.shape, shape)
+    row = (math.prod(x.shape),)
+    loop = lowered(element_loop(function, x, ["i", "i"]), x)
+    return Plan(op, shape, x.dtype, [x], loop, [row, row])
+
+
 def layout_op(op, planner, *tried, count=1):
     """Register an op that only moves numbers, and its test cases: (the shape of each of `count` inputs, attributes)."""
     kernel(op, planner=planner)(lambda x: x)
@@ -132,7 +140,7 @@ def layout_op(op, planner, *tried, count=1):
 
 
 layout_op("transpose", plan_transpose, ((), {}), ((3,), {}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((0, 2), {}))
-TEST_CASES["reshape"] = [([()], {"shape": (1, 1)}), ([(6,)], {"shape": (2, 3)}), ([(2, 0)], {"shape": (0,)})]
+layout_op("reshape", plan_reshape, ((), {"shape": (1, 1)}), ((6,), {"shape": (2, 3)}), ((2, 0), {"shape": (0,)}))
 layout_op("concat", plan_concat, ((2, 3), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 3), {"axis": 0}), count=2)
 layout_op("slice", plan_slice, ((5, 4), {"slices": ((1, 5, 2), (3, None, -1))}), ((3,), {"slices": ((0, 0, 1),)}))
 layout_op("slice_grad", plan_slice_grad, ((2, 3), {"shape": (4, 3), "slices": ((0, 4, 2), (None, None, -1))}))

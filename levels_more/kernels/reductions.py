@@ -1,11 +1,21 @@
-"""More reductions: the largest and smallest numbers, their indices, and softmax, which also reduces rows."""
+"""More reductions: means, the largest and smallest numbers, their indices, and softmax, which also reduces rows."""
 
 import math
 
 import numpy as np
 
 from levels.hardware import exp, log
-from levels.kernels import PLAN_FINISHERS, PLANNERS, REDUCTIONS, Plan, kernel, lowered, reduced
+from levels.kernels import (
+    PLAN_FINISHERS,
+    PLANNERS,
+    REDUCTIONS,
+    Plan,
+    kernel,
+    lowered,
+    plan,
+    plan_elementwise,
+    reduced,
+)
 from levels.support.shapes import same_dtype, smallest
 from levels_more.hardware.elementary import maximum, minimum
 from levels_more.kernels import elementwise  # noqa: F401 (what stands for `maximum` in kernels)
@@ -77,6 +87,29 @@ def two_loops(plan, op, function, specs, attrs):
 
 
 PLAN_FINISHERS.append(two_loops)
+
+
+def plan_mean(op, function, x, axis=None, keepdims=False):
+    """Plan a mean in one launch: the sum over these axes, divided by the number of its terms. Floats only."""
+    dtype = same_dtype(op, x)
+    total = plan("reduce_sum", [x], {"axis": axis, "keepdims": keepdims})
+    count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
+    divide = plan_elementwise("divide", function, total.spec, count=count)
+
+    def lower():
+        add_up = total.lower()
+        share = divide.lower()
+
+        def run(out, x):
+            add_up(out, x)
+            share(out, out, count)
+
+        return run
+
+    return Plan(op, total.spec.shape, dtype, [x], lower)
+
+
+kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
 
 
 def reduction(op, start, planner=PLANNERS["reduce_sum"]):

@@ -9,8 +9,8 @@ import numpy as np
 from levels import kernels
 from levels.hardware import Buffer
 from levels.kernels import ELEMENTWISE, IN_USE, KERNELS, NUMBERS, REDUCTIONS, UPDATES, kernel, launch, planned
-from levels.support.guards import TRIED, guarded
 from levels.support.locks import MAKING
+from levels.support.tables import TRIED, guarded
 from levels_more.hardware.devices import pool
 from levels_more.kernels.elementwise import MASKS
 
@@ -36,12 +36,19 @@ TEST_CASES = {
         for count in (0, 1, 7)
     ],
     "reduce_mean": _REDUCED,
+    "spread": [
+        ([(), (9, 70)], {}),
+        ([(3, 5), (3, 4, 5)], {"axis": 1}),
+        ([(3, 4, 1), (3, 4, 5)], {"axis": -1}),
+        ([(5,), (3, 4, 5)], {"axis": (0, 1)}),
+        ([(3,), (0, 3)], {"axis": 0}),
+    ],
 }
 
 
 def cases_of(op):
     """Return [(inputs, attributes), …], the cases for a test of a new kernel. Raises KeyError if there are none."""
-    if op in ELEMENTWISE:
+    if op in ELEMENTWISE and op not in TEST_CASES:
         masks = MASKS.get(op, 0)
         numbers = NUMBERS.get(op, {})
         count = len(inspect.signature(KERNELS[op, "cpu"]).parameters)

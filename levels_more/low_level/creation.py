@@ -1,12 +1,13 @@
 """Functions that create tensors (zeros, ones, ranges), choose their device, and copy them to another device."""
 
+import copyreg
 import math
 import reprlib
 
 import numpy as np
 
 from levels.hardware import PLACE
-from levels.low_level import DOOR, OPERATORS, VJPS, GradientTape, Operators, Tensor, as_tensor, constant
+from levels.low_level import DOOR, OPERATORS, VJPS, Operators, Tensor, Variable, Watcher, as_tensor, constant
 from levels_more.checks import dtype_of, number, sizes
 from levels_more.hardware.devices import placed_on, pool
 
@@ -78,7 +79,7 @@ def moved(x, name):
         raise LookupError(f"to: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     y = place.put(x.numpy(), Tensor)
     stands = DOOR.top
-    while isinstance(stands, GradientTape):  # recorded here, because a copy is not an op with a kernel
+    while isinstance(stands, Watcher):  # recorded here, because a copy is not an op with a kernel
         if stands.records is not None:
             stands.records.append(("to", [x], {"name": name}, y))
         stands = stands.below
@@ -86,4 +87,13 @@ def moved(x, name):
 
 
 OPERATORS["to"] = moved
+
+
+def copied(kind, array, name, *more):
+    """Make a tensor or a variable of these numbers, on the device of that name, else on the current device."""
+    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
+
+
+copyreg.pickle(Tensor, lambda x: (copied, (as_tensor, x.numpy(), x.device.name)))
+copyreg.pickle(Variable, lambda v: (copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))
 VJPS["to"] = (lambda dy, y, x, name: moved(dy, x.device.name),)

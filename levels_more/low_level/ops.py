@@ -33,6 +33,11 @@ def transpose(x, axes=None):
     return apply("transpose", x, axes=axes)
 
 
+def reduce_mean(x, axis=None, keepdims=False):
+    """Divide the sum of floats by their count, as the core does, in one op. Raises TypeError for other dtypes."""
+    return apply("reduce_mean", x, axis=_normalize_axis(axis), keepdims=keepdims)
+
+
 def reshape(x, shape):
     """Return the same numbers, in the same order, in another shape. One size may be -1: it follows from the others."""
     x = as_tensor(x)

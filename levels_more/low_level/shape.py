@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from levels.low_level import Operators, apply, as_tensor, gather, reduce_mean, reduce_sum, sqrt
+from levels.low_level import Operators, apply, as_tensor, gather, reduce_sum, sqrt
 from levels_more.checks import axis_of, expect, several
-from levels_more.low_level.ops import argmax, argmin, concat, dot, reshape, transpose, where
+from levels_more.low_level.ops import argmax, argmin, concat, dot, reduce_mean, reshape, transpose, where
 
 
 def expand_dims(x, axis):

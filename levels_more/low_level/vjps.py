@@ -5,8 +5,36 @@ import math
 
 import numpy as np
 
+from levels.kernels import reduced
 from levels.low_level import VJPS, apply, exp, gather, log, reduce_sum
-from levels_more.low_level.ops import cast, cos, minimum, sin, transpose, where
+from levels_more.low_level.ops import cast, cos, minimum, reshape, sin, transpose, where
+
+
+def _mean_back(dy, y, x, axis=None, keepdims=False):
+    """The vjp of reduce_mean: each number gets the dy of its mean, divided by their count. One op for all numbers."""
+    axes, (_, count, _) = reduced("reduce_mean", x.spec.shape, axis)
+    if axis is not None and not keepdims:  # restore the reduced axes, with size 1
+        dy = reshape(dy, [1 if k in axes else size for k, size in enumerate(x.spec.shape)])
+    return apply("broadcast_divide", dy, x, count=float(count))
+
+
+def _spread_back(g, y, dy, x, axis=None):
+    """The vjp of spread, the way back through a sum, is a sum."""
+    return reduce_sum(g, axis, keepdims=len(dy.spec.shape) == len(x.spec.shape))
+
+
+def _product_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
+    """The vjp of matmul for x, where either input may be read transposed. (The core's rule is for x @ w.)"""
+    if transpose_x:
+        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
+    return apply("matmul", dy, w, transpose_w=not transpose_w)
+
+
+def _product_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
+    """The vjp of matmul for w, where either input may be read transposed."""
+    if transpose_w:
+        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
+    return apply("matmul", x, dy, transpose_x=not transpose_x)
 
 
 def _share_back(dy, y, x, axis=None, keepdims=False):
@@ -37,6 +65,9 @@ class _PartsOfJoin:
 VJPS.update(
     {
         "broadcast_to": (lambda dy, y, x, shape: dy,),
+        "reshape": (lambda dy, y, x, shape: reshape(dy, x.spec.shape),),
+        "spread": (_spread_back, None),
+        "reduce_mean": (_mean_back,),
         "broadcast_divide": (lambda g, y, dy, x, count: apply("broadcast_divide", g, y, count=count), None),
         "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
         "scatter_add": (lambda dy, y, x, rows, count: gather(dy, rows), None),
@@ -64,5 +95,8 @@ VJPS.update(
         "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),
     }
 )
+# the core finds these rows by the names of an op's attributes, in the order in which they were given
+_TRANSPOSED = ("transpose_x",), ("transpose_w",), ("transpose_x", "transpose_w"), ("transpose_w", "transpose_x")
+VJPS.update({("matmul", *names): (_product_back_x, _product_back_w) for names in _TRANSPOSED})
 _FLAT = "less", "less_equal", "equal", "not_equal", "arg_max", "arg_min", "one_hot", "sum_error"
 VJPS.update(dict.fromkeys(_FLAT, (None, None)))  # no gradient passes through these

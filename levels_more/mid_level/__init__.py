@@ -1,9 +1,9 @@
 """More parts: layers, losses, metrics, optimizers, data."""
 
 from levels.mid_level import (
-    RANDOM, Reconstructible, affine, cross_entropy, descend, dnn_classifier, glorot_uniform, linear_regression,
-    squared_error, tasks,
+    RANDOM, affine, cross_entropy, descend, dnn_classifier, glorot_uniform, linear_regression, squared_error, tasks,
 )
+from levels.support.parts import Reconstructible
 from levels_more import moved as _moved
 from levels_more.mid_level import layers, losses, metrics, optimizers
 from levels_more.mid_level.base_layer import Layer

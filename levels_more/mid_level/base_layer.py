@@ -64,6 +64,20 @@ def _several(x):
 _takes_training = functools.cache(lambda call: "training" in inspect.signature(call).parameters)
 
 
+def mark(part, trainable):
+    """Set `trainable` of a layer, of this package or of the core, and not of those inside."""
+    setattr(part, "trainable_flag" if isinstance(part, Layer) else "trainable", trainable)
+
+
+def freeze(layer, value):
+    """Set `trainable` of a layer and of all layers inside to True or False. Raises TypeError for other values.
+
+    As in the core, what holds a layer decides: one that is trainable inside a frozen one is not trained.
+    """
+    for part in layer.named(mid_level.Layer).values():
+        mark(part, check_bool(f"{layer.name}: trainable", value))
+
+
 @lacking("a layer", *FORMER, "get_config", "input", "output")
 class Layer(mid_level.Layer, Module):
     """A part of a model: write `call(x)`, or `call(x, training)`, and `build(shape)` if it needs variables.
@@ -74,16 +88,16 @@ class Layer(mid_level.Layer, Module):
 
     def __init__(self, name=None, dtype=None, **unknown):
         refuse_arguments(type(self).__name__, unknown, type(self))
-        super().__init__(name, dtype)
+        super().__init__(numbered(snake_case(type(self).__name__)) if name is None else name, dtype)
 
     whole = False  # whether the inputs are integers, of any of NumPy's integer dtypes
     hears_training = True
+    trainable_flag = True
+    trainable = property(
+        lambda self: self.trainable_flag, freeze, doc="Whether training changes its variables; see `freeze`."
+    )
     penalties = ()  # functions without arguments, whose results are added to the loss
     input_specs, output_shape, input_names = Noted(), Noted(), Noted()  # of the latest call
-
-    def usual_name(self):
-        """Keras' name: dense for the first layer of this class in this process, then dense_1, dense_2, …."""
-        return numbered(snake_case(type(self).__name__))
 
     def check_model(self, model):
         """Raise TypeError for a model of the core: it neither passes on `training` nor adds penalties to the loss."""
@@ -91,12 +105,12 @@ class Layer(mid_level.Layer, Module):
             told = f"{type(self).__name__} is a layer of levels_more, and {type(model).__name__} a model of levels"
             raise TypeError(f"{told}; take the model from levels_more.high_level")
 
-    def starting(self, initializer, shape):
-        """The numbers that an initializer gives for this shape, in the layer's dtype."""
-        return super().starting(lookup("initializer", INITIALIZERS, initializer), shape)
+    def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
+        """Make a variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
+        return super().add_weight(shape, lookup("initializer", INITIALIZERS, initializer), trainable)
 
     @short
-    def run(self, x, training=None):
+    def __call__(self, x, training=None):
         """Return what `call` gives for x. Raises TypeError if x is a dict of columns and `call` cannot read columns."""
         if isinstance(x, (Operators, np.ndarray)):
             narrow = self.whole and isinstance(x, np.ndarray) and x.dtype.kind in "iu"

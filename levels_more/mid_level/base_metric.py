@@ -3,9 +3,10 @@
 import numpy as np
 
 from levels.low_level import Symbol, Variable, apply, as_tensor, reduce_sum
-from levels.mid_level import Loss, Reconstructible
 from levels.support.checks import lookup
 from levels.support.fronts import Unset
+from levels.support.inputs import check_labels
+from levels.support.parts import Reconstructible
 from levels_more.checks import dtype_of, sizes, whole_as_int64
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import cast
@@ -47,11 +48,14 @@ class Metric(Reconstructible, Module):
 
     add_weight = add_variable  # as Keras called it before
 
-    # it raises unless the shapes are equal
-    probabilities = False
-    check = Loss.check
-    check_probabilities = Loss.check_probabilities
-    __repr__ = Loss.__repr__
+    probabilities = False  # whether both must be, see `check`
+
+    def check(self, y_true, y_pred):
+        """Raise ValueError for unequal shapes, and for no probabilities."""
+        check_labels(self, y_true, y_pred)
+
+    def __repr__(self):
+        return type(self).__name__
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Add a batch. Each row has the weight 1, or its `sample_weight` [batch]."""

@@ -12,12 +12,13 @@ import numpy as np
 
 from levels.hardware import pool
 from levels.kernels import Plan, kernel, lowered, planned
-from levels.low_level import DOOR, EAGER, VJPS, GradientTape, Tensor, apply, as_tensor, nn, reduce_sum, trace
+from levels.low_level import DOOR, VJPS, GradientTape, Tensor, apply, as_tensor, nn, reduce_sum, trace
 from levels.mid_level import layers, losses
 from levels.support.locks import compiled_once
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import MADE_OF
+from levels_more.compiler.eager.tapes import GradientTape as WiderTape
 from levels_more.kernels.verify import TEST_CASES
 from levels_more.low_level import autodiff  # noqa: F401 (the rules of logits_crossentropy)
 
@@ -54,16 +55,35 @@ def _stands_for(op):
     _, single_ops, trials = _COMPOSITES[op]
     specs = [pool()["cpu:0"].spec(shape, np.float64) for shape in trials[-1][0]]
     try:
-        graph, _, _ = trace(single_ops, specs)
+        found = _spelled(single_ops, specs)
     except (LookupError, TypeError, ValueError):
         return False
     except AttributeError as error:
         if not isinstance(error.obj, SimpleNamespace):  # which lacks some attributes of a layer or a loss
             raise
         return False
+    return found == _spelled(functools.partial(_as_core, op), specs)
+
+
+def _spelled(function, specs):
+    """The graph of a function of tensors with these Specs, as lists that can be compared."""
+    graph, _ = trace(function, specs)
     numbers = {node: n for n, node in enumerate(graph.nodes)}
-    found = [(node.op, [*map(numbers.get, node.inputs)], node.attrs) for node in graph.ops]
-    return found == _RECORDS[op] and graph.outputs == graph.nodes[-1:]
+    held = [node.source.numpy().tolist() if node.op == "constant" else node.attrs for node in graph.nodes]
+    nodes = [(node.op, [*map(numbers.get, node.inputs)], what) for node, what in zip(graph.nodes, held, strict=True)]
+    return nodes, [numbers[node] for node in graph.outputs]
+
+
+def _as_core(op, *inputs):
+    """The single ops of a composite op one after the other. A mean is the core's: a sum and a quotient."""
+    tensors = [*inputs]
+    for part, which, attrs in _RECORDS[op]:
+        given = [tensors[n] for n in which]
+        if part == "reduce_mean":
+            tensors.append(apply("reduce_sum", *given, **attrs) / float(math.prod(given[0].spec.shape)))
+        else:
+            tensors.append(apply(part, *given, **attrs))
+    return tensors[-1]
 
 
 def fuses(op, x):
@@ -74,9 +94,9 @@ def fuses(op, x):
     if not ACCELERATION.on:
         return False
     stands = DOOR.top
-    while type(stands) is GradientTape and type(stands.records) is list:
+    while type(stands) in (GradientTape, WiderTape) and type(stands.records) is list:
         stands = stands.below
-    here = stands is EAGER and type(x) is Tensor and x.spec.device.kind == "cpu"
+    here = stands is DOOR.bottom and type(x) is Tensor and x.spec.device.kind == "cpu"
     return here and _rules_are_ours(op) and _stands_for(op)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from levels import mid_level
 from levels.low_level import Operators, Tensor
 from levels.mid_level import RANDOM
+from levels.mid_level.data import _shuffled
 from levels.support.checks import check_bool, check_int, lookup
 from levels_more.checks import as_int64, called, expect, sample_of, word
 from levels_more.mid_level.csv_files import read_columns
@@ -55,21 +56,26 @@ def adopted(data):
     """Convert a dataset of the core to a Dataset of this package. One of this package is returned unchanged."""
     if isinstance(data, Dataset):
         return data
-    return Dataset(data.stage, data.make, data.length, data.arrays, data.batches, data.stages[:-1])
+    return Dataset("Dataset", data.make, data.length, data.arrays, data.batches)
 
 
 class Dataset(mid_level.Dataset):
     """A dataset of any elements: tensors, text, tuples or dicts of them. `arrays` is None if it passes no row numbers.
 
-    `length` is infinite if the dataset never ends, and NaN if the length is known only after a pass. Level 5 sets
-    `layout` and `class_weight`.
+    `stages` are all datasets from the source to this one, each with its `stage`, a name. `length` is infinite if the
+    dataset never ends, and NaN if it is known only after a pass. Level 5 sets `layout` and `class_weight`.
     """
 
     layout = class_weight = None
 
     def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
         self.iterate = make  # as `make`, but not collated: a long pass starts at once
-        super().__init__(stage, make if arrays is None else lambda: collate(make()), length, arrays, batches, before)
+        super().__init__(arrays, make if arrays is None else lambda: collate(make()), length, batches)
+        self.stage = stage
+        self.stages = [*before, self]
+
+    def __repr__(self):
+        return " → ".join(data.stage for data in self.stages)
 
     @classmethod
     def from_tensor_slices(cls, arrays):
@@ -145,11 +151,10 @@ class Dataset(mid_level.Dataset):
         raise TypeError("a dataset cannot be copied or pickled: its stages are functions; build it again from the data")
 
     def rows(self):
-        """As in the core. Raises TypeError if the dataset passes no row numbers."""
-        if self.arrays is None:
+        """As in the core. Raises TypeError if the dataset passes no batches of row numbers."""
+        if self.arrays is None or not self.batches:
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
-        arrays, rows = super().rows()
-        return arrays if isinstance(arrays, tuple) else (arrays,), rows
+        return self.arrays if isinstance(self.arrays, tuple) else (self.arrays,), self.make()
 
     def of(self, arrays):
         """The same dataset of row numbers, for other arrays."""
@@ -164,9 +169,10 @@ class Dataset(mid_level.Dataset):
         """Random order, through a buffer (see `shuffled`). The same seed gives the same orders, pass by pass."""
         n = _count(1, "shuffle: buffer_size", buffer_size)
         again = check_bool("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
-        if self.arrays is not None and n >= self.length and again:
-            return super().shuffle(n, seed)
         seed = RANDOM.getrandbits(32) if seed is None else _count(0, "shuffle: seed", seed)
+        if self.arrays is not None and n >= self.length and again:
+            make = _batches_shuffled(self, seed) if self.batches else _shuffled(self.make, seed)
+            return _then(self, f"shuffle({n})", make, self.length, self.arrays)
         passes = itertools.count() if again else itertools.repeat(0)
 
         def make():
@@ -179,11 +185,11 @@ class Dataset(mid_level.Dataset):
         n, drop = _count(1, "batch: batch_size", batch_size), check_bool("batch: drop_remainder", drop_remainder)
         count = np.floor if drop else np.ceil
         if self.arrays is not None and not self.batches:
-            full = self.length // n * n
+            full = int(self.length // n * n)  # a shard's length is a float
             if drop and not full:
                 raise ValueError(f"batch: {len(self)} elements make no batch of {n}, and the remainder is dropped")
-            if not drop or full == self.length:
-                return super().batch(n)
+            if not drop and full < self.length:
+                return _then(self, f"batch({n})", super().batch(n).make, full // n + 1, self.arrays, True)
             return _then(self, f"batch({n})", lambda: self.make()[:full].reshape(-1, n), full // n, self.arrays, True)
         return _then(
             self, f"batch({n})", lambda: batched(_elements(self), n, drop), count(self.length / n), batches=True
@@ -244,6 +250,19 @@ class Dataset(mid_level.Dataset):
         if self.arrays is not None:
             return self
         return _then(self, f"prefetch({n})", lambda: prefetched(self.make(), n), self.length)
+
+
+def _batches_shuffled(data, seed):
+    """A recipe for the batches of a dataset of row numbers, in orders as the core's `shuffle` draws them."""
+    numbers = np.arange(len(data))
+    orders = _shuffled(lambda: numbers, seed)
+
+    def make():
+        batches = data.make()
+        order = orders()
+        return batches[order] if isinstance(batches, np.ndarray) else [batches[k] for k in order]
+
+    return make
 
 
 def _part(data, first, last=None, step=1):

@@ -6,8 +6,8 @@ import reprlib
 import numpy as np
 
 from levels.low_level import constant, gather
-from levels.mid_level import Reconstructible
 from levels.support.checks import check_int, lookup
+from levels.support.parts import Reconstructible
 from levels_more.checks import called, check_exact, number, several, without_mask, word
 from levels_more.low_level.ops import concat, one_hot
 from levels_more.mid_level.base_layer import Layer, own_tensors

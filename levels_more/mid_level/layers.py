@@ -6,12 +6,12 @@ import math
 import numpy as np
 
 from levels import mid_level
-from levels.low_level import Variable, apply, as_tensor, exp, gather, reduce_mean, sqrt
+from levels.low_level import Variable, apply, as_tensor, exp, gather, sqrt
 from levels.mid_level import RANDOM
 from levels.support.checks import check_bool, check_int, check_positive, lookup
 from levels_more.checks import as_python, called, expect, word
 from levels_more.low_level import nn
-from levels_more.low_level.ops import cast, concat, reshape, where
+from levels_more.low_level.ops import cast, concat, reduce_mean, reshape, where
 from levels_more.mid_level.base_layer import TRAINING, Layer
 from levels_more.mid_level.composite_ops import fuses
 from levels_more.mid_level.regularizers import REGULARIZERS
@@ -51,8 +51,8 @@ class Dense(mid_level.Dense, Layer):
             )
         if activation is not None:
             activation = lookup("activation", ACTIVATIONS, activation)
-        initializers = dict(kernel_initializer=kernel_initializer, bias_initializer=bias_initializer)
-        super().__init__(units, activation, **initializers, name=name, dtype=dtype)
+        super().__init__(units, activation, name=name, dtype=dtype)
+        self.initializers = kernel_initializer, bias_initializer
         check_softmax("Dense", self.activation, self.units)
         self.penalties = []  # functions without arguments, to be added to the loss
         self.use_bias = check_bool("Dense: use_bias", use_bias)
@@ -61,11 +61,9 @@ class Dense(mid_level.Dense, Layer):
             self.regularizer = lookup("regularizer", REGULARIZERS, kernel_regularizer)
 
     def build(self, shape):
-        if self.use_bias:
-            super().build(shape)
-        else:
-            self.bias = None
-            self.kernel = self.add_weight((shape[-1], self.units), self.initializers[0])
+        kernel, bias = self.initializers
+        self.kernel = self.add_weight((shape[-1], self.units), kernel)
+        self.bias = self.add_weight((1, self.units), bias) if self.use_bias else None
         if self.regularizer is not None:
             self.penalties.append(self.penalty)  # bound: in a copy of this layer it reads the copy's kernel
 

@@ -3,12 +3,13 @@
 import collections
 
 from levels import mid_level
-from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce_mean, reduce_sum
+from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce_sum
 from levels.mid_level import losses
 from levels.support.checks import check_bool
 from levels.support.fronts import Unset
+from levels.support.inputs import check_probabilities
 from levels_more.checks import whole_as_int64
-from levels_more.low_level.ops import absolute, cast, log_softmax, one_hot, reshape
+from levels_more.low_level.ops import absolute, cast, log_softmax, one_hot, reduce_mean, reshape
 from levels_more.low_level.signatures import Arguments
 from levels_more.mid_level.composite_ops import fuses
 from levels_more.missing import refuse_arguments
@@ -130,7 +131,7 @@ class Crossentropy(Reduced):
         super().check(y_true, y_pred)
         if self.from_logits:
             check_logits(self, y_pred)
-            self.check_probabilities("y_true", y_true)
+            check_probabilities(self, "y_true", y_true)
 
 
 class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
@@ -187,7 +188,7 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
         if self.from_logits:
             check_logits(self, y_pred)
         if self.probabilities:
-            self.check_probabilities("y_pred", y_pred)
+            check_probabilities(self, "y_pred", y_pred)
 
     def call(self, y_true, y_pred):
         *samples, classes = y_pred.spec.shape

@@ -7,6 +7,7 @@ import numpy as np
 from levels.low_level import apply, as_tensor, reduce_sum, sigmoid
 from levels.mid_level import Loss, losses
 from levels.support.checks import check_int, check_positive, real
+from levels.support.inputs import check_probabilities
 from levels_more.checks import called, expect, whole_as_int64
 from levels_more.low_level.ops import arg_max, cast, concat, maximum, reshape, softmax
 from levels_more.mid_level.base_metric import Metric, ratio
@@ -34,7 +35,7 @@ class _Binary(Metric):
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
-        self.check_probabilities("y_true", y_true)
+        check_probabilities(self, "y_true", y_true)
 
     def of_logits(self, loss):
         self.threshold, self.activation = (0.0, None) if isinstance(loss, losses.BinaryCrossentropy) else (0.5, softmax)

@@ -7,9 +7,11 @@ import math
 import operator
 
 from levels import mid_level
-from levels.low_level import Variable, as_tensor, clip, exp, reduce_sum, sqrt
-from levels.mid_level import Reconstructible, optimizers
+from levels.low_level import Operators, Variable, as_tensor, clip, constant, exp, reduce_sum, sqrt
+from levels.mid_level import optimizers
 from levels.support.checks import check_bool, check_pairs, check_positive
+from levels.support.parts import Reconstructible
+from levels.support.trainings import check_rate
 from levels_more.checks import number, several
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import cast, maximum, where
@@ -26,7 +28,7 @@ def shortened(gradients, norm):
 
 
 class Optimizer(optimizers.Optimizer, Module):
-    """An optimizer that clips gradients (Pascanu et al., 2013). It may have a name.
+    """An optimizer that clips gradients (Pascanu et al., 2013). It may have a name, and a schedule as its rate.
 
     `clipnorm` bounds the norm of each gradient, `global_clipnorm` that of all together, `clipvalue` each |number|.
     Raises TypeError for an option that it does not have.
@@ -41,6 +43,40 @@ class Optimizer(optimizers.Optimizer, Module):
         given = {"clipnorm": clipnorm, "global_clipnorm": global_clipnorm, "clipvalue": clipvalue}
         for name, value in given.items():
             setattr(self, name, None if value is None else check_positive(f"{type(self).__name__}: {name}", value))
+
+    @property
+    def rate(self):
+        """The rate of this step: a number, a variable once built, or what a schedule gives for the number of steps."""
+        held = vars(self)["rate"] if "rate" in vars(self) else super().rate
+        return held(self.iterations) if callable(held) else held
+
+    @rate.setter
+    def rate(self, value):
+        vars(self)["rate"] = value
+
+    @property
+    def learning_rate(self):
+        """The rate: a number, or a schedule, which is checked at step 0. Setting another value raises ValueError."""
+        held = vars(self)["rate"]
+        return held if callable(held) else float(held)
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        first = value(constant(0.0)) if callable(value) else value
+        number = check_rate(self, float(first) if isinstance(first, Operators) else first)
+        held = vars(self).get("rate")
+        if isinstance(held, Variable):
+            held.assign(value if callable(value) else number)
+        else:
+            self.rate = value if callable(value) else number
+
+    def build(self, variables):
+        """As in the core; a schedule stays what it is."""
+        schedule = vars(self)["rate"]
+        self.rate = 0.0 if callable(schedule) else schedule
+        super().build(variables)
+        if callable(schedule):
+            self.rate = schedule
 
     def clipped(self, gradients):
         """Return the clipped gradients."""

@@ -1,8 +1,8 @@
 """Penalties for large weights."""
 
 from levels.low_level import as_tensor, reduce_sum
-from levels.mid_level import Reconstructible
 from levels.support.checks import check_positive
+from levels.support.parts import Reconstructible
 from levels_more.low_level.ops import absolute
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from levels.hardware import PLACE
-from levels.low_level import DOOR, DTYPES, EAGER, Operators, Tensor, as_tensor, constant, gather
+from levels.low_level import DOOR, DTYPES, Operators, Tensor, as_tensor, constant, gather
 from levels.support.checks import numeric_array, words_in
 from levels_more.checks import as_float32, as_int64, expect, without_mask
 
@@ -164,7 +164,7 @@ def _groups(arrays, batches):
     sizes = []
     each_array(lambda x: sizes.append(_bytes_of_a_row(x)), arrays)
     there = isinstance(batches, (np.ndarray, list)) and len(batches)
-    if not there or DOOR.top is not EAGER:  # one by one: a tape records each batch
+    if not there or DOOR.top is not DOOR.bottom:  # one by one: a tape records each batch
         return ([rows] for rows in batches)
     count = max(1, AT_ONCE // max(1, sum(sizes) * np.size(batches[0])))
     parts = (batches[k : k + count] for k in range(0, len(batches), count))

@@ -10,7 +10,7 @@ Measured for the net 2-4-8-1, in µs: the update alone, and the next step's read
 from operator import is_
 
 from levels.low_level import Graph, Node, Replay, Tensor
-from levels.mid_level import Reconstructible
+from levels.support.parts import Reconstructible
 from levels.support.storage import LockAll
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
@@ -22,7 +22,7 @@ _OFTEN = 3  # after more renewals than this, the next one is likely to come soon
 
 def _read(optimizer):
     """All that a step reads from an optimizer of ours: its `update`, its attributes, and those of its schedule."""
-    rate = optimizer.rate
+    rate = vars(optimizer)["rate"]  # a schedule, or a number
     return [
         type(optimizer).update,
         *vars(optimizer).values(),
@@ -51,10 +51,10 @@ class EagerStep(ShortFunction):
         (A program that overwrites the old values would have to copy them first, since tensors share their memory.)
         """
         old = [node for node in graph.nodes if node.op == "variable"]
-        self.old = [node.attrs["of"] for node in old]
+        self.old = [node.source for node in old]
         self.changed = [*graph.updates]
         self.locks = LockAll({*self.old, *self.changed})
-        new = {x: Node("input", (), {"of": k}, x.spec) for k, x in enumerate(old, len(self.variables))}
+        new = {x: Node("input", (), {}, x.spec, k) for k, x in enumerate(old, len(self.variables))}
         for x in graph.nodes:
             if x.inputs:
                 new[x] = Node(x.op, tuple(map(new.get, x.inputs)), x.attrs, x.spec)
@@ -69,7 +69,7 @@ class EagerStep(ShortFunction):
             self.renew()
             self.read = read
             self.renewed = self.renewed + 1
-            self.ours = all(map(of_levels, (type(optimizer), optimizer.update, type(optimizer.rate))))
+            self.ours = all(map(of_levels, (type(optimizer), optimizer.update, type(vars(optimizer)["rate"]))))
         quick = ACCELERATION.on and self.ours and self.renewed <= _OFTEN and at_once()
         if not quick or len(variables) != len(self.variables):
             return False

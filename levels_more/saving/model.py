@@ -21,6 +21,7 @@ from levels_more.high_level.functional import Input, dry_run
 from levels_more.high_level.model import Model
 from levels_more.high_level.serialization import reader, written
 from levels_more.mid_level import notes
+from levels_more.mid_level.base_layer import mark
 from levels_more.mid_level.initializers import INITIALIZERS
 from levels_more.saving.files import patiently, replace
 
@@ -94,7 +95,7 @@ def rebuild(model, config):
     layout = BatchLayout(len(specs), 0, 0, tuple(config.get("names", ())), column_layers_of(model))
     dry_run(lambda x: model(layout.x(as_list(x))), specs)
     for path, part in model.named(Layer).items():
-        part.trainable_flag = path not in config.get("still", ())
+        mark(part, path not in config.get("still", ()))
 
 
 def save(model, path):

@@ -43,20 +43,24 @@ def both(p, q, unknown):
 
 
 def _same(two, three):
-    return two if two == three else None
+    return two.attrs if two.attrs == three.attrs else None
+
+
+def _same_variable(two, three):
+    return {} if two.source is three.source else None
 
 
 def _same_numbers(two, three):
-    return two if two["of"].numpy().tobytes() == three["of"].numpy().tobytes() else None
+    return {} if two.source.numpy().tobytes() == three.source.numpy().tobytes() else None
 
 
 def _shape_but_rows(two, three):
-    shape = both(two["shape"], three["shape"], -1)
+    shape = both(two.attrs["shape"], three.attrs["shape"], -1)
     return {"shape": shape} if shape.count(-1) < 2 else None
 
 
 # op -> function: the common attributes of a node and its twin; None if one depends on the number of rows
-ATTRIBUTES = {"constant": _same_numbers, "reshape": _shape_but_rows}
+ATTRIBUTES = {"variable": _same_variable, "constant": _same_numbers, "reshape": _shape_but_rows}
 
 
 def attributes_of(two, three):
@@ -64,7 +68,7 @@ def attributes_of(two, three):
 
     Raises ValueError if an attribute depends on the number of rows.
     """
-    common = ATTRIBUTES.get(two.op, _same)(two.attrs, three.attrs) if two.op == three.op else None
+    common = ATTRIBUTES.get(two.op, _same)(two, three) if two.op == three.op else None
     if common is None:
         raise ValueError(f"export: {two} computes with the number of rows, so it would hold for one number only")
     return common
@@ -102,9 +106,9 @@ def onnx_graph(model):
     for node, twin in zip(two.nodes, three.nodes, strict=True):
         attributes = attributes_of(node, twin)
         if node.op == "input":
-            names[node] = f"x{attributes['of']}"
+            names[node] = f"x{node.source}"
         elif node.op in ("variable", "constant"):
-            names[node] = writer.constant(attributes["of"].numpy(), called.get(id(attributes["of"])))
+            names[node] = writer.constant(node.source.numpy(), called.get(id(node.source)))
         else:
             row = ONNX[node.op]
             inputs = [names[x] for x in node.inputs]

@@ -25,8 +25,7 @@ class Adam(Optimizer, optimizers.Adam):
     """Adam of levels, but ε is added to √v before the bias correction, as in Keras (Kingma and Ba, 2015, section 2)."""
 
     def update(self, rate, dw, w, m, v):
-        b1, b2 = self.betas
-        t = self.iterations
+        b1, b2, t = self.beta_1, self.beta_2, self.iterations
         m = b1 * m + (1.0 - b1) * dw
         v = b2 * v + (1.0 - b2) * (dw * dw)
         c1 = 1.0 - exp(t * math.log(b1))

@@ -5,8 +5,9 @@ import random
 
 import numpy as np
 
-from levels.mid_level import RANDOM, Reconstructible
+from levels.mid_level import RANDOM
 from levels.support.checks import check_int
+from levels.support.parts import Reconstructible
 from levels_more.checks import sizes
 from levels_more.low_level.random import set_seed
 from levels_more.tensorflow.functions import constant

@@ -4,7 +4,7 @@ import types
 
 import numpy as np
 
-from levels.low_level import DOOR, EAGER, NoProgram, Operators, Tensor, Trace, Variable, constant
+from levels.low_level import DOOR, NoProgram, Operators, Tensor, Trace, Variable, constant
 from levels_more import low_level
 from levels_more.checks import as_int64
 from levels_more.low_level.shape import stack
@@ -138,7 +138,7 @@ class Function(low_level.Function):
     def __call__(self, *args, **options):
         """Raises TypeError for arguments that are not what `input_signature` says."""
         args = self._signed(args)
-        if RUN_EAGERLY[0] or DOOR.top is not EAGER:
+        if RUN_EAGERLY[0] or DOOR.top is not DOOR.bottom:
             return self.whole(*args, **options) if RUN_EAGERLY[0] else without(self.whole(*args, **options))
         if self.eager:
             return self.at_each_call(args, options)

@@ -1,9 +1,10 @@
 """Variables, modules and a tape by TensorFlow's rules: there are gradients only for what the tape watches."""
 
-from levels.low_level import Operators, as_tensor, hand_on, quickest_walk
+from levels.low_level import Operators, as_tensor, hand_on
 from levels.low_level import Variable as CoreVariable
 from levels.support.operators import check_recorded
 from levels_more import low_level
+from levels_more.compiler.eager.tapes import quickest_walk
 from levels_more.low_level.autodiff import leading_to
 from levels_more.low_level.module import Module
 from levels_more.missing import refusing

@@ -4,7 +4,10 @@ import itertools
 from collections import OrderedDict
 
 from levels_more.checks import expect
+from levels_more.missing import refusing
 from levels_more.torch.recorded_modules import Module
+
+WHOLE = "nn.Sequential(*modules), with all its modules"  # what to use instead of a method that adds one
 
 
 def checked(owner, name, module):
@@ -47,6 +50,8 @@ class Sequential(_Container):
 
     Raises TypeError for what is no module, KeyError for a name that is empty, has a dot, or is an attribute already.
     """
+
+    __getattr__ = refusing("a module", "torch", **dict.fromkeys(("append", "extend", "insert"), WHOLE))
 
     def __init__(self, *modules):
         super().__init__()

@@ -6,7 +6,8 @@ are weighted, and then reduced to their mean or sum.
 
 import math
 
-from levels.mid_level import BinaryCrossentropy, squared_error
+from levels.mid_level import squared_error
+from levels.support.inputs import check_probabilities
 from levels_more import low_level as low
 from levels_more.checks import as_python, sizes
 from levels_more.low_level import nn
@@ -83,8 +84,8 @@ def loss(name, each):
 
 def of_probabilities(input, target):
     """-(target·log p + (1 - target)·log(1 - p)), p = input, each log ≥ -100. Raises ValueError unless 0 ≤ p ≤ 1."""
-    BinaryCrossentropy().check_probabilities("input", input)
-    BinaryCrossentropy().check_probabilities("target", target)
+    check_probabilities("BinaryCrossentropy", "input", input)
+    check_probabilities("BinaryCrossentropy", "target", target)
     return low.apply("probabilities_crossentropy", target, input)
 
 

@@ -9,8 +9,9 @@ import functools
 import itertools
 import math
 
-from levels.low_level import VJPS, GradientTape, Operators, quickest_walk, reachable
+from levels.low_level import VJPS, Operators, reachable
 from levels_more.checks import as_python, expect
+from levels_more.compiler.eager.tapes import GradientTape, quickest_walk
 from levels_more.missing import named_call
 from levels_more.torch.grad_mode import recording, set_grad_enabled
 from levels_more.torch.storage import Viewing
@@ -121,6 +122,7 @@ _READS_NO_INPUT = {
         "broadcast_divide",
         "broadcast_to",
         "reshape",
+        "spread",
         "transpose",
     ),
     *("concat", "slice", "cast", "exp", "sqrt", "relu", "sigmoid", "tanh"),

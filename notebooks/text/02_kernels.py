@@ -659,11 +659,10 @@ def scalar(op, updates=False, takes="f", **numbers):
 
 
 # %% [markdown]
-# ## An op in one line (9 min)
+# ## An op in one line (8 min)
 #
 # `scalar("add")` makes an op of a scalar function and puts it into the table. Its loop is written and compiled later,
-# by the first launch on arrays of new shapes. Here are eight ops. `takes="fi"` means floats and integers.
-# `broadcast_divide` belongs to the gradients of sums and means.
+# by the first launch on arrays of new shapes. Here are six ops. `takes="fi"` means floats and integers.
 
 
 # %%
@@ -673,8 +672,6 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("broadcast_divide", count=3.0)(lambda dy, x, count: dy / count)
-scalar("broadcast_to", takes="fi")(lambda x: x)  # the loop around it does the work
 
 
 @scalar("sgd", updates=True, rate=0.1)
@@ -750,7 +747,7 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 # **A good place to stop.** Seventeen ops are in the table: a scalar function for each, and one way to write all their
 # loops. The first sitting ends here.
 #
-# ## Many numbers become one (9 min)
+# ## Many numbers become one (8 min)
 #
 # The ops so far are **elementwise**: they go number by number. In a sum, many numbers become one. The loop of a sum
 # begins with the number `start`. The function `combine` takes the total so far and the next number, and returns the
@@ -761,7 +758,7 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 
 # %%
 #| export reduce
-"""Reductions: ops that combine many numbers into one, along axes. Also reshape."""
+"""Reductions: ops that combine many numbers into one, along axes."""
 
 
 def reduce_loop(combine, start):
@@ -795,7 +792,6 @@ print(rows.tolist(), columns.tolist())
 # `reduced` finds the three sizes, before, within and after the axis:
 
 
-
 # %%
 #| export reduce
 from levels.support.shapes import check_axes
@@ -822,7 +818,6 @@ reduced("reduce_sum", (10, 4, 2), 1)
 # dtype.)
 
 
-
 # %%
 #| export reduce
 from levels.support.checks import check_bool
@@ -836,13 +831,12 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     start = smallest(same_dtype(op, x, kinds="fi"), REDUCTIONS[op])
     sizes = [1 if a in axes else size for a, size in enumerate(x.shape)]
     shape = tuple(size for a, size in enumerate(sizes) if keep or a not in axes)
-    long = within >= 1024 and x.dtype == np.float32
+    long = within >= 1024 and x.dtype == "f4"
     how = [("reassoc",)] if long else []  # may be split into several sums
-    reduction = BACKENDS[x.device.kind].reduction
+    loop = BACKENDS[x.device.kind].reduction
 
     def lower():
-        combine = lowered(function, x, *how)()
-        return lowered(reduction(combine, start), x, *how)()
+        return lowered(loop(lowered(function, x, *how)(), start), x, *how)()
 
     views = [(before, after), (before, within, after)]
     return Plan(op, shape, x.dtype, [x], lower, views)
@@ -860,54 +854,6 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 # %% [markdown]
 # 33,554,432: this time all of them were counted.
 #
-# ## Means, and another shape (4 min)
-#
-# A mean is the plan of a sum, followed by one division. So the "kernel" of `reduce_mean` is that division. A sum
-# along an axis takes that axis away. `reshape` can put it back: it gives the same numbers another shape.
-
-
-# %%
-#| export reduce
-from levels.support.shapes import check_reshape
-
-
-def plan_mean(op, function, x, axis=None, keepdims=False):
-    """Plan a mean: the sum over these axes, divided by the number of its terms."""
-    dtype = same_dtype(op, x)
-    total = plan("reduce_sum", [x], {"axis": axis, "keepdims": keepdims})
-    count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
-    divide = plan_elementwise("divide", function, total.spec, count=count)
-
-    def lower():
-        add_up = total.lower()
-        share = divide.lower()
-
-        def run(out, x):
-            add_up(out, x)
-            share(out, out, count)
-
-        return run
-
-    return Plan(op, total.spec.shape, dtype, [x], lower)
-
-
-def plan_reshape(op, function, x, shape=()):
-    """Plan a copy in another shape, in the same order."""
-    check_reshape(op, x.shape, shape)
-    row = (math.prod(x.shape),)
-    loop = lowered(element_loop(function, x, ["i", "i"]), x)
-    return Plan(op, shape, x.dtype, [x], loop, [row, row])
-
-
-kernel("reduce_mean", planner=plan_mean)(lambda total, count: total / count)
-kernel("reshape")(lambda x: x)
-PLANNERS["reshape"] = plan_reshape
-
-# %%
-print(launch("reduce_mean", None, three).numpy())
-print(launch("reshape", None, three, shape=(3, 1)).shape)
-
-# %% [markdown]
 # ## Rows by number (4 min)
 #
 # A batch consists of rows of the data, picked by their numbers. A wrong number must not read memory outside the
@@ -944,8 +890,7 @@ def plan_gather(op, function, x, rows):
     return made
 
 
-kernel("gather")(gather)
-PLANNERS["gather"] = plan_gather
+kernel("gather", planner=plan_gather)(gather)
 
 # %% [markdown]
 # Here we pick three rows by number, row 2 twice:
@@ -1059,10 +1004,9 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     x_shape = turned(op, x, transpose_x)
     w_shape = turned(op, w, transpose_w)
     check_product(op, x, w, x_shape, w_shape)
-    compiler = lowered(function, x)
 
     def lower():
-        loop = compiler()
+        loop = lowered(function, x)()
 
         def run(out, x, w):
             loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
@@ -1072,8 +1016,7 @@ def plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     return Plan(op, (x_shape[0], w_shape[1]), dtype, [x, w], lower)
 
 
-kernel("matmul")(matmul_ikj)
-PLANNERS["matmul"] = plan_matmul
+kernel("matmul", planner=plan_matmul)(matmul_ikj)
 
 # %%
 try:
@@ -1102,13 +1045,12 @@ KERNELS
 # `levels/support`, has each of its indices checked. (`MAKING` is a lock: one thread changes the table at a time.)
 
 
-
 # %%
 #| export registry
 from contextlib import contextmanager
 
-from levels.support.guards import guarded
 from levels.support.locks import MAKING
+from levels.support.tables import guarded
 
 IN_USE = {}  # (op, kind) -> [(None, the kernel before), then one for each open block]
 
@@ -1219,8 +1161,7 @@ def _rows(x, y, batches):
     """Yield the rows of x and of y for each step."""
     x = _put(x)
     y = _put(y)
-    for batch in np.asarray(batches, np.int64):
-        i = _put(batch)
+    for i in map(_put, np.asarray(batches, np.int64)):
         yield launch("gather", None, x, i), launch("gather", None, y, i)
 
 

@@ -7,10 +7,11 @@
 # This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and
 # `torch.compile`.
 #
-# You need less than two hours without the optional sections, and four terms from below. A **buffer** is memory with a shape and
-# a dtype. Its **Spec** is everything but the numbers. A **kernel** is one device's program for an op. A **plan** says
-# which kernel an op will run, and the result's Spec. Level 1 was the ground of our house, level 2 the clay. Tensors are
-# the **bricks**.
+# It takes three sittings of less than an hour and a half. In the first, tensors and a tape train the line. In the
+# second, the train step becomes data. In the third, it becomes a program. You need four terms from below. A
+# **buffer** is memory with a shape and a dtype. Its **Spec** is everything but the numbers. A **kernel** is one
+# device's program for an op. A **plan** says which kernel an op will run, and the result's Spec. Level 1 was the
+# ground of our house, level 2 the clay. Tensors are the **bricks**.
 
 # %%
 from course import build, figures, tasks
@@ -18,6 +19,7 @@ from course.practice import checks
 
 build.watch("03_low_level")
 figures.you_are_here(3)
+
 
 # %% [markdown]
 # ## A surprise to begin with (3 min)
@@ -39,11 +41,14 @@ checks.predict(
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
 )
 
+
 # %%
 f(2 + 1e-20j).imag / 1e-20
 
+
 # %%
 checks.answer_to("03-imaginary")
+
 
 # %% [markdown]
 # The complex number carried a derivative through `f`, and `f` was not changed for it ([Squire and Trapp,
@@ -60,47 +65,14 @@ from course.inspection import framework_programs, real_ones
 
 framework_programs.here("torch", "low", "linear")
 
+
 # %% [markdown]
-# ## The door (8 min)
+# ## The door (4 min)
 #
 # On level 2 we launched kernels by name. Now operators do that for us. For `x * w`, Python calls a method of `x`. The
-# methods below pass the *name* of the op, and its inputs, to one function. We call this function the **door**, since
-# every op has to go through it. Our first door takes notes. (With `None`, `launch` finds memory for the result.)
-
-# %%
-from levels.hardware import pool
-from levels.kernels import launch
-
-
-class Number:
-    def __init__(self, buffer):
-        self.buffer = buffer
-
-    def __add__(self, other):
-        return door("add", self, other)
-
-    def __mul__(self, other):
-        return door("multiply", self, other)
-
-
-notes = []
-
-
-def door(op, *inputs):
-    notes.append(op)
-    return Number(launch(op, None, *[x.buffer for x in inputs]))
-
-
-# %%
-import numpy as np
-
-cpu = pool()["cpu:0"]
-x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
-(x * w + b).buffer.numpy(), notes
-
-# %% [markdown]
-# 3·2 + 1 is 7, and the door has seen both ops. So the door is the one place where we can decide what happens to an
-# op. On this level, one of three **interpreters** decides it:
+# method passes the *name* of the op, and its inputs, to one function. We call this function the **door**, since every
+# op has to go through it. So it is the one place where we can decide what happens to an op. On this level, one of
+# three **interpreters** decides it:
 #
 # ```
 #                     ┌──▶  run:    runs each op; a tensor comes back
@@ -108,32 +80,15 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 #                     └──▶  trace:  records each op, runs nothing; a symbol comes back
 # ```
 #
-# Here is the version that we keep. First come its imports, which you may skip.
-
-# %% tags=["hide-input"]
-#| export tensors
-"""Every op passes one door, `apply`: tensors are numbers that go through it."""
-
-import copyreg
-import functools
-import threading
-
-from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, pool
-from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
-from levels.support.checks import cache_key, check_bool, numeric_array
-from levels.support.inputs import even, row_numbers
-from levels.support.operators import SeveralOps, array_function, check_recorded
-from levels.support.storage import CREATED, LockAll, Storage, address_of, alias, pinned_address
-from levels.support.tapes import leave
-
-# %% [markdown]
 # The first interpreter runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model
 # also has **variables**. A variable names one tensor now and another one later. So an interpreter has two more
 # methods. `read` gives the tensor that a variable names now, and `assign` lets it name another one.
 
-
 # %%
 #| export tensors
+"""Every op passes one door, `apply`: tensors are numbers that go through it."""
+
+
 class Interpreter:
     """The interpreter that runs each op at once."""
 
@@ -153,21 +108,27 @@ class Interpreter:
 # %% [markdown]
 # The door itself is called `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x *
 # 2.0`. Then it looks up the plan with your `planned` of level 2, and hands the op to the installed interpreter,
-# `DOOR.top`. Each thread has its own.
-
+# `DOOR.top`. Each thread has its own. At first it is `DOOR.bottom`, the interpreter that runs each op.
 
 # %%
 #| export tensors most apply
+import threading
+
+from levels.kernels import planned
+
+
 class _Door(threading.local):
-    top = Interpreter()  # the interpreter; each thread has its own
+    """Each thread's interpreter, `top`. At first it is `bottom`, which runs each op."""
+
+    bottom = Interpreter()
+    top = bottom
 
 
 DOOR = _Door()
-EAGER = DOOR.top
 
 
 def apply(op, *inputs, **attrs):
-    """Pass an op to the interpreter of this thread, and return its result. All ops on tensors go through this door."""
+    """Pass an op to this thread's interpreter: the door of all ops on tensors."""
     for x in inputs:
         if type(x) is not Tensor:
             inputs = _as_tensors(inputs)
@@ -176,22 +137,27 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Operators and constants (18 min, optional)
+# ## Tensors (11 min)
 #
-# Run these cells and go on, or read how `1.0 - x` finds the door, and which dtype a number gets.
+# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0 -
+# x`, Python asks the number first. The number does not know tensors, so Python then asks `x`. `binary_op` makes both
+# methods.
 #
-# A tensor is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0 - x`,
-# Python asks the number first. The number does not know tensors, so Python then asks `x`. `binary_op` makes both methods.
-
+# Some operators need several ops, such as `x[0]` and `x > y`. They are rows of the table `OPERATORS`, which is empty
+# here; [more ops](more/03_more_ops.ipynb) fills it. The base class `SeveralOps`, from `levels/support`, has the methods
+# that look into the table. It also has `x ** 2`, `float(x)` and the like, and it prints a tensor.
 
 # %%
 #| export tensors
+from levels.support.operators import SeveralOps
+
+
 def binary_op(op):
     """Return an operator's two methods, as for `x - 1.0` and for `1.0 - x`."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
 
-OPERATORS = {}  # "[]" -> function(x, …): the operators and methods that need several ops
+OPERATORS = {}  # "[]" -> function(x, …): operators and methods of several ops
 
 
 class Operators(SeveralOps):
@@ -205,19 +171,15 @@ class Operators(SeveralOps):
     __truediv__, __rtruediv__ = binary_op("divide")
     __matmul__, __rmatmul__ = binary_op("matmul")
 
-    def __pow__(self, other):
-        return self * self if type(other) is int and other == 2 else self.power(other)
-
     def __neg__(self):
         return apply("negative", self)
-
-    def __repr__(self):
-        numbers = "freed" if isinstance(self, Buffer) and self.data is None else self.numpy()
-        return f"{type(self).__name__}({numbers}, shape={self.shape}, {self.dtype}, {self.device.name})"
 
 
 # %%
 #| export tensors
+from levels.hardware import Buffer
+
+
 class Tensor(Operators, Buffer):
     """An immutable buffer with operators."""
 
@@ -225,191 +187,110 @@ class Tensor(Operators, Buffer):
 
 
 # %% [markdown]
-# Some operators need several ops, such as `x[0]` and `x > y`. They are rows of the table `OPERATORS`, which is empty
-# here; [more ops](more/03_more_ops.ipynb) fills it. The base class `SeveralOps`, from `levels/support`, has the
-# methods that look into the table, and `float(x)` and the like.
-#
-# Next, numbers become tensors. The heart of `_placed` is level 1's `put`; the rest of it refuses what would lose
+# Next, numbers become tensors. The heart of `_placed` is level 1's `put`. The rest of it refuses what would lose
 # digits.
-
 
 # %%
 #| export tensors
-DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # with kernels
+import numpy as np
+
+from levels.support.shapes import cast
+
+DTYPES = tuple(map(np.dtype, ("float32", "float64", "int64", "bool")))  # with kernels
 
 
 def _placed(array, dtype, device):
-    """Put an array on a device as a tensor. Raises TypeError for a wrong dtype, OverflowError for large numbers."""
-    if dtype not in DTYPES or array.dtype.kind not in "fiub" or (array.dtype.kind in "fu" and dtype.kind != "f"):
-        raise TypeError(f"constant: {array.dtype} to {dtype} has no kernels, or loses digits; cast it in NumPy first")
-    if array.dtype is not dtype:
-        try:
-            with np.errstate(over="raise"):
-                array = array.astype(dtype)
-        except FloatingPointError:
-            raise OverflowError(f"a number is too large for {dtype}") from None
-    return device.put(array, Tensor)
+    """Put an array on a device as a tensor of this dtype."""
+    kinds = "fiub" if dtype.kind == "f" else "ib"  # float, integer, unsigned, bool
+    if dtype not in DTYPES or array.dtype.kind not in kinds:
+        told = f"constant: {array.dtype} to {dtype} has no kernels, or loses digits"
+        raise TypeError(f"{told}; cast it in NumPy first")
+    return device.put(cast(array, dtype), Tensor)
 
 
 # %% [markdown]
 # `constant` decides the dtype: an array keeps its own, and Python's floats become float32. A list may hold NumPy's
 # numbers or Python's, so `constant` looks at the first one.
 
-
 # %%
 #| export tensors
+from levels.hardware import PLACE
+from levels.support.checks import numeric_array
+
+
 def constant(values, dtype=None):
-    """Make a tensor: Python's floats become float32, and arrays keep their dtype. Raises TypeError, OverflowError."""
+    """Make a tensor: arrays keep their dtype, and Python's floats become float32."""
     if isinstance(values, Operators) and (dtype is None or dtype == values.dtype):
         return as_tensor(values)
-    leaf, array = values, numeric_array(values)
+    array = numeric_array(values)
+    leaf = values
     while isinstance(leaf, (list, tuple)) and len(leaf):
         leaf = leaf[0]
     if dtype is None:
-        dtype = np.float32 if array.dtype == np.float64 and not hasattr(leaf, "dtype") else array.dtype
+        pythons = array.dtype == np.float64 and not hasattr(leaf, "dtype")
+        dtype = np.float32 if pythons else array.dtype
     return _placed(array, np.dtype(dtype), PLACE.device)
 
 
 # %% [markdown]
 # In an expression such as `x * 2.0`, the number takes the dtype of the tensor beside it. `as_tensor` does this for
 # one value, and `_as_tensors` for all inputs of an op. A variable is read, through the interpreter.
-
+#
+# A training step uses the same few numbers thousands of times. So `_number` keeps their tensors in a cache. Its key has
+# one more part, `name`, because Python finds 0.0 and -0.0 equal, and the two would share a place in the cache.
 
 # %%
 #| export tensors
+import functools
+
+
 def as_tensor(value, like=None):
-    """Convert a variable, an array or numbers to a tensor. A Python number takes the dtype and device of `like`."""
+    """Convert to a tensor. A Python number takes the dtype and device of `like`."""
+    if isinstance(value, Tensor):
+        return value
     if isinstance(value, Variable):
         return DOOR.top.read(value)
     if type(value) in (float, int, bool) and isinstance(like, Operators):
         return _number(value, value or str(value), like.spec)
-    return value if isinstance(value, Tensor) else constant(value)
+    return constant(value)
 
 
 def _as_tensors(values):
-    """Convert all of these to tensors. Python numbers take the dtype of the first tensor or variable."""
+    """Convert all of these. Python numbers take the dtype of the first tensor."""
     for like in values:
         if isinstance(like, Operators):
             break
-    tensors = []
-    for x in values:  # (a comprehension would take half as long again)
-        tensors.append(x if type(x) is Tensor else DOOR.top.read(x) if type(x) is Variable else as_tensor(x, like))
-    return tensors
+    return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
 def _number(value, name, spec):
-    """Return a number as a tensor of the Spec's dtype, from a cache. `name` distinguishes 0.0 from -0.0."""
-    if (type(value) is bool) != (spec.dtype == np.bool_) or (type(value) is float and spec.dtype.kind != "f"):
+    """Return a number as a tensor, from a cache. `name` tells 0.0 from -0.0."""
+    kinds = {bool: "b", int: "if", float: "f"}[type(value)]
+    if spec.dtype.kind not in kinds:
         raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
 # %% [markdown]
-# Ops that have no operator in Python are functions. Each function gives a name to the door.
-
-
-# %%
-#| export ops
-"""Ops as functions of tensors: each passes the name of its op to `apply`, the door."""
-
-
-def exp(x):
-    """Return eˣ for each number of x. Raises TypeError unless x holds floats."""
-    return apply("exp", x)
-
-
-def log(x):
-    """Return the natural logarithms of x. Raises TypeError unless x holds floats."""
-    return apply("log", x)
-
-
-def sqrt(x):
-    """Return the square roots of x. Raises TypeError unless x holds floats."""
-    return apply("sqrt", x)
-
-
-# %%
-#| export nn
-"""The functions of neural nets."""
-
-
-def relu(x):
-    """Return each number of x if it is positive, else 0. Raises TypeError unless x holds floats."""
-    return apply("relu", x)
-
-
-def sigmoid(x):
-    """Return 1 / (1 + exp(-x)) for each number. Raises TypeError unless x holds floats."""
-    return apply("sigmoid", x)
-
-
-# %% [markdown]
-# Four more functions check their arguments first. `gather` takes rows by number; its row numbers become int64.
-
-
-# %%
-#| export ops
-def gather(x, rows):
-    """Return these rows of x[n, …], as [*rows.shape, …]. Raises TypeError unless all are ints, IndexError beyond x."""
-    x = as_tensor(x)
-    if not isinstance(rows, Operators):
-        rows = numeric_array(rows)
-        if rows.dtype.kind not in "iu" and rows.size:
-            raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
-        rows = x.device.put(rows.astype(np.int64), Tensor)
-    return apply("gather", x, rows)
-
-
-def clip(x, low, high):
-    """Limit each number of x to the range from low to high. Raises ValueError unless these are numbers, low <= high."""
-    if not isinstance(low, (int, float, np.number)) or not isinstance(high, (int, float, np.number)) or not low <= high:
-        raise ValueError(f"clip: low is {low!r:.60} and high is {high!r:.60}; expected two numbers, the lower first")
-    return apply("clip", x, low=float(low), high=float(high))
-
-
-# %% [markdown]
-# The two reductions take an axis, several neighbouring axes, or none for all numbers.
-
-
-# %%
-#| export ops
-def reduce_sum(x, axis=None, keepdims=False):
-    """Sum over one axis, neighbouring axes or all (None), in order from 0.0. Long float32 rows may be reordered."""
-    return apply("reduce_sum", x, axis=_normalize_axis(axis), keepdims=keepdims)
-
-
-def reduce_mean(x, axis=None, keepdims=False):
-    """Divide the sum of floats by their count. Raises TypeError for other dtypes."""
-    return apply("reduce_mean", x, axis=_normalize_axis(axis), keepdims=keepdims)
-
-
-def _normalize_axis(axis):
-    """Convert an axis, or a tuple of axes, to Python's int. None stays None. Raises TypeError for anything else."""
-    if axis is None or type(axis) is int:
-        return axis
-    if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer, Operators)):
-        raise TypeError(f"axis {axis!r:.60}: expected a whole number")
-    return tuple(map(_normalize_axis, axis)) if isinstance(axis, tuple) else axis.__index__()
-
-
-# %% [markdown]
-# ## Variables (3 min)
+# ## Variables (10 min)
 #
-# A **tensor** is a buffer with operators. `constant` makes a tensor from numbers. A tensor never changes. What changes
-# in a model is a **variable** (`tf.Variable` · `torch.nn.Parameter`). To get or to replace its value, it calls `read`
-# or `assign` of the interpreter. The base class `Storage`, from `levels/support`, holds the tensor that the variable
-# names, and a lock, so that threads can share it.
-
+# A tensor never changes. What changes in a model is a **variable** (`tf.Variable` · `torch.nn.Parameter`). To get or
+# to replace its value, it calls `read` or `assign` of the interpreter. The base class `Storage`, from
+# `levels/support`, holds the tensor that the variable names, and a lock, so that threads can share it.
 
 # %%
 #| export tensors
+from levels.support.checks import check_bool
+from levels.support.storage import Storage
+
+
 class Variable(Storage, Operators):
-    """A variable of a model: it names a tensor, which `assign` replaces. Its shape, dtype and device do not change."""
+    """A variable of a model: it names a tensor, which `assign` replaces."""
 
     def __init__(self, value, name=None, trainable=True):
         super().__init__(as_tensor(value))
-        self.name, self.grad = name, None
+        self.name = name
         self.trainable = check_bool("trainable", trainable)
 
     value = property(lambda self: DOOR.top.read(self), doc="The tensor that it names.")
@@ -419,10 +300,11 @@ class Variable(Storage, Operators):
         return self.value.numpy()
 
     def assign(self, value):
-        """Replace the tensor; the old one does not change. Raises ValueError for another shape, dtype or device."""
-        value = value if type(value) is Tensor else as_tensor(value, self)
+        """Let it name another tensor. Raises ValueError for another shape or dtype."""
+        value = as_tensor(value, self)
         if value.spec is not self.spec:
-            raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
+            told = f"assign: the variable is {self.spec}, the value {value.spec}"
+            raise ValueError(told)
         DOOR.top.assign(self, value)
 
 
@@ -432,9 +314,108 @@ w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
 x * w + b
 
 # %% [markdown]
-# 7 again, now as a tensor. Ops without an operator are functions: `exp(x)` is `apply("exp", x)`. (For indexing and
-# comparisons, see [more ops](more/03_more_ops.ipynb).)
+# 3·2 + 1 is 7. Did both ops pass the door? We install an interpreter that prints the name of each op, and take it away
+# again:
+
+
+# %%
+class Telling(Interpreter):
+    def do(self, op, plan, inputs, attrs):
+        print(op, end=" ")
+        return super().do(op, plan, inputs, attrs)
+
+
+DOOR.top = Telling()
+x * w + b
+DOOR.top = DOOR.bottom
+
+# %% [markdown]
+# They did. A new interpreter is a class with one method, and no op had to be changed for it. The tape and the trace below
+# are made in the same way.
 #
+# Ops that have no operator in Python are functions. Each gives a name to the door.
+
+# %%
+#| export ops
+"""Ops as functions of tensors: each passes the name of its op to `apply`, the door."""
+
+
+def exp(x):
+    """Return eˣ for each number of x, which must hold floats."""
+    return apply("exp", x)
+
+
+def log(x):
+    """Return the natural logarithm of each number of x, which must hold floats."""
+    return apply("log", x)
+
+
+def sqrt(x):
+    """Return the square root of each number of x, which must hold floats."""
+    return apply("sqrt", x)
+
+
+# %%
+#| export nn
+"""The functions of neural nets."""
+
+
+def relu(x):
+    """Return each number of x if it is positive, else 0. x must hold floats."""
+    return apply("relu", x)
+
+
+def sigmoid(x):
+    """Return 1 / (1 + exp(-x)) for each number of x, which must hold floats."""
+    return apply("sigmoid", x)
+
+
+# %% [markdown]
+# Two more functions look at their arguments first. `gather` takes rows by number; its row numbers become int64. The
+# checks are from `levels/support`.
+
+# %%
+#| export ops
+from levels.support.shapes import check_limits, row_numbers
+
+
+def gather(x, rows):
+    """Return rows of x[n, …] as [*rows.shape, …]. Raises TypeError, IndexError."""
+    x = as_tensor(x)
+    if not isinstance(rows, Operators):
+        rows = x.device.put(row_numbers("gather", rows).astype(np.int64), Tensor)
+    return apply("gather", x, rows)
+
+
+def clip(x, low, high):
+    """Limit each number of x to the range from low to high. Raises ValueError."""
+    check_limits("clip", low, high)
+    return apply("clip", x, low=float(low), high=float(high))
+
+
+# %% [markdown]
+# The two reductions take an axis, several neighbouring axes, or none for all numbers. A mean is a sum and a quotient.
+
+# %%
+#| export ops
+import math
+
+from levels.support.shapes import as_axis
+
+
+def reduce_sum(x, axis=None, keepdims=False):
+    """Sum the numbers of x over an axis, neighbouring axes or all (None), from 0.0."""
+    return apply("reduce_sum", x, axis=as_axis(axis), keepdims=keepdims)
+
+
+def reduce_mean(x, axis=None, keepdims=False):
+    """Divide the sum of x by the number of its terms. x must hold floats."""
+    x = as_tensor(x)
+    total = reduce_sum(x, axis, keepdims)
+    return total / (math.prod(x.shape) // max(1, math.prod(total.shape)))
+
+
+# %% [markdown]
 # ## The chain rule, drawn (1 min)
 #
 # Take one neuron and one row, as in notebook 01: the prediction is `z = x·w + b`, the error `e = z - y`, the loss `l
@@ -458,54 +439,66 @@ x * w + b
 # Derived by hand, the slope is exact, but a person has to derive it. Notebook 01's nudge needs no person, but it
 # rounds. We want an exact slope that nobody has to derive.
 #
+# **A good place to stop.** All ops pass one door, and you know which slope a tape has to find.
+#
 # ## The tape (8 min)
 #
-# The second interpreter is installed by a `with` block. It passes each op on to `below`, the interpreter that was
-# there before, and writes a record: the op's name, its inputs, its attributes and its result. (It also keeps the
-# value of each variable that was read, for a check later. `leave`, from `levels/support`, takes the tape away again,
-# also if one that was opened later is still open.)
+# A `with` block installs another interpreter. It passes each op on to `below`, the interpreter that was there before.
+# (`leave`, from `levels/support`, takes it away again, also if one that was opened later is still open.)
 
 # %%
-#| export autodiff most _Tape.do
-"""The tape records each op at the door. Read backwards, it gives the gradient."""
+#| export tensors
+from levels.support.tapes import leave
 
 
-class _Tape(Interpreter):
-    """The interpreter in a `with` block: it passes each op on to the one below, and records it."""
+class Watcher(Interpreter):
+    """An interpreter in a `with` block: it passes each op on to the one below."""
 
-    def __init__(self, persistent=False):
-        self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
-        self.persistent = check_bool("persistent", persistent)  # may be read repeatedly
+    below = None
+    records = None  # it keeps none; a tape does
 
     def __enter__(self):
         if self.below:
             raise RuntimeError("this tape was open before; make another one")
-        self.below, DOOR.top = DOOR.top, self
+        self.below = DOOR.top
+        DOOR.top = self
         return self
 
     def __exit__(self, *_):
         leave(DOOR, self)
 
     def do(self, op, plan, inputs, attrs):
-        y = self.below.do(op, plan, inputs, attrs)
-        if self.records is not None:  # None: it does not record
-            self.records.append((op, inputs, attrs, y))
-        return y
+        return self.below.do(op, plan, inputs, attrs)
 
     def read(self, variable):
-        x = self.below.read(variable)
-        self.variables.setdefault(variable, x)
-        return x
+        return self.below.read(variable)
 
     def assign(self, variable, value):
         self.below.assign(variable, value)
 
 
+# %% [markdown]
+# The second interpreter, the tape, is a `Watcher` that also writes a record: the op's name, its inputs, its attributes
+# and its result. In its smallest form:
+
+
 # %%
-with _Tape() as tape:
+class Tape(Watcher):
+    def __init__(self):
+        self.records = []
+
+    def do(self, op, plan, inputs, attrs):
+        y = self.below.do(op, plan, inputs, attrs)
+        self.records.append((op, inputs, attrs, y))
+        return y
+
+
+# %%
+with Tape() as tape:
     error = x * w + b - y
     loss = error * error
 [op for op, *_ in tape.records]
+
 
 # %% [markdown]
 # The tape holds four ops, in the order in which they ran. To differentiate, we read the list from the end. Each op
@@ -513,13 +506,16 @@ with _Tape() as tape:
 # per unit of an *input*? The answer is a backward line of the table above. As a function it is called a **vjp**
 # (vector-Jacobian product).
 #
-# Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So the gradient of `a`
+# Take `r = a·b`. A unit of `a` moves `r` by `b`, and each unit of `r` moves the loss by `dy`. So the gradient of `a`
 # is `dy·b`, and that of `b` is `dy·a`. The table `VJPS` has one row per op, and a row has one function per input.
 # (Read the first three rows; the others work the same way.)
 
 # %%
 #| export autodiff
-VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradient; or None
+"""The tape records each op at the door. Read backwards, it gives the gradient."""
+
+# op -> for each input a function (dy, y, *inputs, **attrs) -> its gradient; or None
+VJPS = {
     "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
     "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
     "multiply": (lambda dy, y, a, b: dy * b, lambda dy, y, a, b: dy * a),
@@ -527,13 +523,11 @@ VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradien
     "negative": (lambda dy, y, x: -dy,),
     "exp": (lambda dy, y, x: dy * y,),
     "log": (lambda dy, y, x: dy / x,),
-    "clip": (lambda dy, y, x, low, high: apply("clip_grad", dy, x, low=low, high=high),),
+    "clip": (lambda dy, y, x, **limits: apply("clip_grad", dy, x, **limits),),
 }
 
+
 # %% [markdown]
-# **A good place to stop.** All ops pass one door, a tape has recorded four of them, and each of the four has its rule
-# for the way back.
-#
 # ## The walk back (12 min)
 #
 # The walk starts at the loss, whose gradient is 1. At each record, the op's rules turn the gradient of the result
@@ -556,6 +550,7 @@ def walk(records, loss, give):
 
 print(f"w gets {float(walk(tape.records, loss, give)[w.value])}, by hand 12.0")
 
+
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
@@ -563,6 +558,7 @@ checks.predict(
     "6 is half of 12. Where did the other half go?",
     choices=["the rule of the product forgets a factor 2", "`error` is used twice", "`w` was read too early"],
 )
+
 
 # %% [markdown]
 # We walk once more, and print the shares that `error`, `b` and `w` get:
@@ -579,8 +575,10 @@ def give_and_tell(gradients, x, share):
 
 half = walk(tape.records, loss, give_and_tell)
 
+
 # %%
 checks.answer_to("03-half")
+
 
 # %% [markdown]
 # So `give` must not lose what `x` had before. The better function is **yours to write**. The first share stays as it
@@ -590,7 +588,7 @@ checks.answer_to("03-half")
 # %%
 #| export autodiff blank hand_on
 def hand_on(gradients, x, share):
-    """Give the tensor x its share of a gradient. A share is added to what x has from other ops."""
+    """Give the tensor x its share of a gradient, added to what x has already."""
     ...  # 1 to 4 lines
 
 
@@ -601,13 +599,15 @@ def hand_on(gradients, x, share):
 #
 # ```python
 # def hand_on(gradients, x, share):
-#     """Give the tensor x its share of a gradient. A share is added to what x has from other ops."""
+#     """Give the tensor x its share of a gradient, added to what x has already."""
 #     gradients[x] = gradients[x] + share if x in gradients else share
 # ```
 # </details>
 
+
 # %%
 print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0")
+
 
 # %% [markdown]
 # Now `w` gets 12. This is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)):
@@ -622,7 +622,7 @@ print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0
 # %%
 from course.figures import widgets
 
-backwards = figures.walk_of_squared_error(_Tape, constant, VJPS, x=3.0, w=2.0, b=1.0, y=5.0)
+backwards = figures.walk_of_squared_error(Tape, constant, VJPS, x=3.0, w=2.0, b=1.0, y=5.0)
 widgets.explore(
     functools.partial(figures.tape_backwards, backwards),
     "The tape, backwards, and a bump that meets it.",
@@ -631,7 +631,10 @@ widgets.explore(
     start={"step": 1},
 )
 
+
 # %% [markdown]
+# **A good place to stop.** A tape records the ops of a loss, and one walk back over it gives the slope of each weight.
+#
 # ## Ten rows (6 min)
 #
 # Now there is a batch of ten rows, and a bias of shape (1, 4) that all of them share.
@@ -645,12 +648,15 @@ checks.predict(
     choices=["(1, 4), as b", "(10, 4)", "an error from the rule"],
 )
 
+
 # %%
 dy = constant(np.ones((10, 4)))
 VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 
+
 # %%
 checks.answer_to("03-bias")
+
 
 # %% [markdown]
 # b was used ten times, so its gradient is the sum of ten shares. The way back through a repetition is a sum:
@@ -694,63 +700,87 @@ def unbroadcast(dx, shape):
 # ```
 # </details>
 
+
 # %% [markdown]
-# These rules are still missing:
+# ## The other rules (6 min)
 #
-# | op | its rule |
-# |---|---|
-# | `y = x @ w` | `dx = dy @ wᵀ` and `dw = xᵀ @ dy`, level 2's backward pass |
-# | `reduce_sum` | each number that was added gets `dy` |
-# | `reduce_mean` | each number gets `dy` divided by their count |
-# | `relu`, `sigmoid` | level 2's kernels: `relu_grad`, which you wrote, and `sigmoid_grad` |
-#
-# ## The walk that we keep (16 min, optional)
-#
-# Run these cells and go on, or read the missing rules and the class `GradientTape`.
-#
-# `_spread_back` is the rule of both reductions. If an axis went away, it comes back as an axis of size 1. Then `dy`
-# is repeated. A product can read each matrix as it is or transposed. So each of its two rules has two cases.
+# The way back through a sum is a repetition. It is an op of its own, `spread`: each number of `x` gets the `dy` of its
+# sum. Its scalar function is `dy`, and its planner mirrors level 2's planner of sums. What was read there is written
+# here. (A mean needs no rule: it is a sum and a quotient.)
+
+# %%
+#| export autodiff
+from levels.kernels import PLANNERS, Plan, element_loop, lowered, reduced, scalar
+from levels.support.shapes import check_reshape, same_dtype
+
+
+def plan_spread(op, function, dy, x, axis=None):
+    """Plan the way back through a sum: each number of x gets the dy of its sum."""
+    _, whole = reduced(op, x.shape, axis)
+    sums = whole[0], whole[2]  # (before the axis, after it)
+    check_reshape(op, dy.shape, sums)
+    dtype = same_dtype(op, dy, x)
+    loop = element_loop(function, x, ["i, k, j", "i, j", "i, k, j"])
+    return Plan(op, x.shape, dtype, [dy, x], lowered(loop, x), [whole, sums, whole])
+
+
+scalar("spread")(lambda dy, x: dy)
+PLANNERS["spread"] = plan_spread
+
+
+def _sum_back(dy, y, x, axis=None, keepdims=False):
+    return apply("spread", dy, x) if axis is None else apply("spread", dy, x, axis=axis)
+
+
+# %% [markdown]
+# Here `dy` holds a number for each of two rows, and then for each of three columns:
+
+# %%
+table = constant(np.zeros((2, 3)))
+print(apply("spread", constant([[1.0], [2.0]], "f8"), table, axis=1).numpy().tolist())
+print(apply("spread", constant([1.0, 2.0, 3.0], "f8"), table, axis=0).numpy().tolist())
+
+
+# %% [markdown]
+# For `y = x @ w`, level 2's backward pass has the two rules: `dx = dy @ wᵀ` and `dw = xᵀ @ dy`. Why is `xᵀ @ dy` a sum
+# over the rows? A weight is used once in each row, and so it gets a share from each. Here are two rows with two numbers:
+
+# %%
+two = constant([[1.0, 2.0], [3.0, 4.0]], "f8")
+slopes = constant([[10.0], [100.0]], "f8")
+print("first row", (two.numpy()[0] * 10.0).tolist(), "second row", (two.numpy()[1] * 100.0).tolist())
+print("xᵀ @ dy  ", apply("matmul", two, slopes, transpose_x=True).numpy().ravel().tolist())
+
+# %% [markdown]
+# The product is the sum of both rows' shares. Now each missing rule gets its row in the table. (`relu_grad`, which you
+# wrote, and `sigmoid_grad` are level 2's kernels.)
 
 
 # %%
 #| export autodiff most _matmul_back_w
-def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
-    """Return the gradient of x, which was reduced to y: each number gets the dy of its sum, divided by a count."""
-    if axis is not None and not keepdims:  # restore the reduced axes, with size 1
-        axes, _ = reduced("broadcast_divide", x.spec.shape, axis)
-        dy = apply("reshape", dy, shape=tuple(1 if k in axes else size for k, size in enumerate(x.spec.shape)))
-    return apply("broadcast_divide", dy, x, count=count)
+def _matmul_back_x(dy, y, x, w):
+    return apply("matmul", dy, w, transpose_w=True)
 
 
-def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_x:
-        return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
-    return apply("matmul", dy, w, transpose_w=not transpose_w)
+def _matmul_back_w(dy, y, x, w):
+    return apply("matmul", x, dy, transpose_x=True)
 
-
-def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
-    if transpose_w:
-        return apply("matmul", dy, x, transpose_x=True, transpose_w=transpose_x)
-    return apply("matmul", x, dy, transpose_x=not transpose_x)
-
-
-# %% [markdown]
-# Each rule gets its row in the table:
 
 # %%
 #| export autodiff
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["sqrt"] = (lambda dy, y, x: dy / (2.0 * y),)
-VJPS["reshape"] = (lambda dy, y, x, shape: apply("reshape", dy, shape=x.spec.shape),)
-VJPS["reduce_sum"] = (_spread_back,)
-VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nbytes / (y.spec.nbytes or 1), **how),)
+VJPS["reduce_sum"] = (_sum_back,)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
+
 
 # %% [markdown]
 # `gather` has no rule here. It fetches rows of data, and training needs no gradient of the data.
 #
-# Nor does training need a gradient of every tensor on the tape. It needs those of the **sources**, the tensors whose
+# ## The whole walk (10 min)
+#
+# Training does not need a gradient of every tensor on the tape. It needs those of the **sources**, the tensors whose
 # gradients we ask for, and of all that was made from them:
 
 
@@ -766,100 +796,85 @@ def reachable(sources, records):
 
 
 # %% [markdown]
-# `backward_pass` is the loop from above with three additions. It skips records that the target does not depend on. It
+# `backward_pass` is the walk from above with three additions. It skips records that the target does not depend on. It
 # sums a gradient down to the shape of its input, with your `unbroadcast`. And it raises a readable error where a rule
-# or a source is missing.
-
+# or a source is missing. (`check_rules` and `check_reached`, from `levels/support`, raise these.)
 
 # %%
 #| export autodiff most backward_pass
-def _gradients_of(sources, gradients):
-    """Return the gradients of the sources. Raises ValueError if one has none."""
-    for k, source in enumerate(sources):
-        if source not in gradients:
-            what = f"source {k}, {source.spec}"
-            raise ValueError(f"gradient: {what}, was not used on the way to the target while the tape was open")
-    return [gradients[source] for source in sources]
+from levels.support.tapes import check_reached, check_rules
 
 
 def backward_pass(records, target, sources):
-    """Return the gradients, walking backwards. Raises LookupError for a missing rule, ValueError for unused sources."""
-    needed, one = reachable(sources, records), as_tensor(1.0, target)
-    gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
+    """Return the gradients of the sources: a walk backwards over a tape's records."""
+    needed = reachable(sources, records)
+    one = as_tensor(1.0, target)
+    gradients = {target: apply("spread", one, target) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
-        if op not in VJPS:
-            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS (levels_more.low_level has more)")
-        for x, vjp in zip(inputs, VJPS[op]):
+        rules = VJPS.get((op, *attrs)) or VJPS.get(op)
+        check_rules(op, attrs, rules)
+        for x, vjp in zip(inputs, rules):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
             if dx is not None:
-                hand_on(gradients, x, dx if dx.spec is x.spec else unbroadcast(dx, x.spec.shape))
-    return _gradients_of(sources, gradients)
+                hand_on(gradients, x, unbroadcast(dx, x.spec.shape))
+    return check_reached(sources, gradients)
 
 
 # %% [markdown]
-# Other packages may know a quicker walk for some tapes. They add it to the list `WALKS`.
-
-
-# %%
-#| export autodiff
-WALKS = []  # walk(records, target, sources): the same gradients, sooner, or None if it cannot
-
-
-def quickest_walk(records, target, sources):
-    """Return the gradients from the first of WALKS that finds them, else from `backward_pass`, with its errors."""
-    for walk in WALKS:
-        found = walk(records, target, sources)
-        if found is not None:
-            return found
-    return backward_pass(records, target, sources)
-
-
-# %% [markdown]
-# A **GradientTape** is a tape with a method `gradient`, which is this walk. (`tf.GradientTape` · each tensor's
-# `grad_fn`.) Most of its lines raise an error where the gradient would be wrong, for example if a variable was
-# assigned while the tape was open.
-
+# Read its loop as the sentence that it is: for each record from the last one to the first, if the record's result has a
+# gradient, give each input that matters its share. A target with several numbers stands for their sum, so its gradient
+# begins as a one for each number: `spread` repeats the 1.
+#
+# A **GradientTape** is the tape with a method `gradient`, which is this walk. (`tf.GradientTape` · each tensor's
+# `grad_fn`.) It is read once. It also keeps the value of each variable that was read. So `check_taped` can raise an
+# error where the gradient would be wrong, for example if a variable was assigned while the tape was open. (The tape of
+# `levels_more` can be read repeatedly.)
 
 # %%
-#| export autodiff
-class GradientTape(_Tape):
-    """A tape that records every op while it is open. `gradient` can be called once, or repeatedly with `persistent`."""
+#| export autodiff most GradientTape.do
+from levels.support.checks import check_options, not_copied
+from levels.support.tapes import check_taped
+
+
+class GradientTape(Watcher):
+    """A tape that records each op in its `with` block. It is read once."""
+
+    walk = staticmethod(backward_pass)
+
+    def __init__(self, **options):
+        check_options(GradientTape, options)
+        self.records = []  # (op, inputs, attrs, y); None: it does not record
+        self.variables = {}  # variable -> the tensor that it named at first
+
+    def do(self, op, plan, inputs, attrs):
+        y = self.below.do(op, plan, inputs, attrs)
+        if self.records is not None:
+            self.records.append((op, inputs, attrs, y))
+        return y
+
+    def read(self, variable):
+        x = self.below.read(variable)
+        self.variables.setdefault(variable, x)
+        return x
 
     def gradient(self, target, sources):
-        """Return d target / d source, a tensor shaped like the source, or a list of them for a list of sources.
+        """Return d target / d source: a tensor like the source, or a list for a list.
 
-        If the target has several numbers, their sum is differentiated. This tape does not record the walk. Raises
-        RuntimeError if it was read, TypeError unless all are floats, ValueError for a source not used, or assigned.
+        If the target has several numbers, their sum is differentiated.
         """
-        if self.records is None:
-            told = "is being read" if self.persistent else "was read; GradientTape(persistent=True) can be read again"
-            raise RuntimeError(f"gradient: this tape {told}")
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
-        tensors = _as_tensors((target, *sources))
-        names = ["the target", *(f"source {k}" for k in range(len(sources)))]
-        for name, given, x in zip(names, (target, *sources), tensors):
-            check_recorded(name, given, Operators)
-            if x.spec.dtype.kind != "f":
-                raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
-            if isinstance(given, Variable) and self.variables.get(given, x) is not x:
-                raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
-        records, self.records = self.records, None  # the walk is not recorded
-        try:
-            return quickest_walk(records, tensors[0], tensors[1:])
-        finally:
-            self.records = records if self.persistent else None
+        given = [target, *sources]
+        tensors = _as_tensors(given)
+        check_taped(self, given, tensors, Operators)
+        records = self.records
+        self.records = None  # the walk is not recorded
+        return self.walk(records, tensors[0], tensors[1:])
 
-    def __reduce__(self):
-        raise TypeError("a tape cannot be copied: it belongs to the tensors that it recorded")
+    __reduce__ = not_copied("a tape", "it belongs to the tensors that it recorded")
 
-
-# %% [markdown]
-# ## Checking a rule with a nudge (4 min)
-#
-# A `GradientTape` is the tape with the walk built in:
 
 # %%
 with GradientTape() as tape:
@@ -867,10 +882,12 @@ with GradientTape() as tape:
 dw, db = tape.gradient(loss, [w, b])
 print(f"w gets {float(dw)}, b gets {float(db)}")
 
+
 # %% [markdown]
+# ## Checking a rule with a nudge (3 min)
+#
 # It is easy to write a wrong rule, and no error tells you. So we check the rules of `@` and `*`: we nudge one number
 # of a matrix up and down, and compare the slope with the tape's:
-
 
 # %%
 draw = np.random.default_rng(0)
@@ -892,6 +909,7 @@ nudge[1, 0] = 1e-6
 by_nudge = float(total(constant(start + nudge)) - total(constant(start - nudge))) / 2e-6
 print(f"by the tape {by_tape(constant(start)):.6f}, by a nudge {by_nudge:.6f}")
 
+
 # %% [markdown]
 # They agree. (A test of the course checks every rule this way.) Does a nudge also notice a wrong rule? We swap the
 # two rules of `multiply`:
@@ -901,8 +919,11 @@ right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
 print(f"by a wrong tape {by_tape(constant(start)):.6f}")
 VJPS["multiply"] = right
 
+
 # %% [markdown]
 # It does: the two are far apart.
+#
+# **A good place to stop.** You have a tape that gives the slope of any function of tensors, and you have checked it.
 #
 # ## A train step (5 min)
 #
@@ -933,6 +954,7 @@ below = kernels.tasks.linear_regression(*task[:2], *task[4:7])
 print(f"losses {losses[0]:.4g}, {losses[1]:.4g}, … {losses[-1]:.4g}")
 print("equal to level 2's:", losses == below.losses.tolist())
 
+
 # %% [markdown]
 # How long does a step take?
 
@@ -950,119 +972,91 @@ t_step = microseconds(lambda: step(rows, target), 100)
 t_below = microseconds(lambda: kernels.tasks.linear_regression(*task[:2], task.weights, task.batches[:1000]), 1) / 1000
 print(f"µs per step: {t_step:.0f}, level 2 {t_below:.0f}")
 
+
 # %% [markdown]
 # Comfort has a price. Here each op passes the door and finds new memory. The ops of the forward pass are also
 # recorded, and read on the way back. On level 1 the step was one program without any Python. The rest of this
 # notebook turns the step above into such a program.
 #
 # **A good place to stop.** Tensors train a line. The losses are level 2's to the last bit, but each step is slow.
+# This is the end of the first sitting.
 
 # %% [markdown]
-# ## Written down, not run (4 min)
+# ## Written down, not run (16 min)
 #
 # The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known. So
-# this interpreter writes each op down, and returns a **symbol**, a tensor that has a shape but no numbers. (A tensor
-# with a `source` takes no memory of its own.) The Specs of a function's arguments are its **signature**. Here is a
-# first `Trace`:
-
-
-# %%
-class Trace(Interpreter):
-    def __init__(self):
-        self.nodes = []
-
-    def do(self, op, plan, inputs, attrs):
-        self.nodes.append((op, plan.spec.shape))
-        return Tensor(plan.spec, source=self)
-
-
-def trace(python, signature):
-    DOOR.top = here = Trace()
-    try:
-        python(*[Tensor(spec, source=here) for spec in signature])
-    finally:  # also after an error, so that later ops run and are not traced
-        DOOR.top = EAGER
-    return here.nodes
-
-
-# %%
-def mean_error(rows, target):
-    return reduce_mean(rows @ w + b - target)
-
-
-signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
-trace(mean_error, signature)
-
-# %% [markdown]
-# The list has four ops, and not one number was computed. But which op reads which? The version that we keep writes
-# each op as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes together are a **graph**.
-
+# this interpreter writes each op down as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes
+# together are a **graph**. What a graph begins with, such as an argument, is a **leaf**: a node without inputs, which
+# has a `source` instead.
 
 # %%
 #| export graph
-"""Tracing: a function of tensors is run once on symbols, and its ops become a graph."""
+"""Tracing: a function is run once on symbols, and its ops become a graph."""
+
+from dataclasses import dataclass
+
+from levels.hardware import Spec
 
 
+@dataclass(eq=False)
 class Node:
-    """One op of a graph, with nodes as its inputs; or a leaf: an "input", a "variable" or a "constant"."""
+    """One op of a graph; or a leaf: an "input", a "variable" or a "constant"."""
 
-    def __init__(self, op, inputs, attrs, spec):
-        self.op, self.inputs, self.attrs, self.spec = op, inputs, attrs, spec
+    op: str
+    inputs: list  # nodes
+    attrs: dict
+    spec: Spec
+    source: object = None  # of a leaf: an input's number, a variable or a tensor
 
     def __repr__(self):
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
 
 
 # %% [markdown]
-# ## The trace that we keep (12 min, optional)
-#
-# Run these cells and go on, or read how a function becomes nodes.
-#
-# While a function is traced, its tensors are symbols. Here a symbol also holds its node. Reading its numbers, `data`,
-# raises an error that says why there are none yet.
-
+# While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers. (A tensor
+# with a `source` takes no memory of its own. `NoNumbers`, from `levels/support`, says so where somebody reads its
+# numbers.)
 
 # %%
 #| export graph
-class Symbol(Tensor):
+from levels.support.operators import NoNumbers
+
+
+class Symbol(NoNumbers, Tensor):
     """A tensor whose numbers are not known yet; its `node` will compute them."""
 
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
         super().__init__(node.spec, source=node)  # no memory of its own
-        self.trace, self.node = trace, node
-
-    @property
-    def data(self):
-        """Raise TypeError: a symbol has no numbers."""
-        cure = "`if` becomes where(mask, x, y), np.mean becomes reduce_mean; return what you need from the function"
-        raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
-
-    data = data.setter(lambda self, nothing: None)  # it has no memory
-    __array_function__ = array_function  # np.mean(x) says what to write
+        self.trace = trace
+        self.node = node
 
     def __repr__(self):
         return f"Symbol({self.spec})"
 
 
-# %%
-x0 = Symbol(None, Node("input", [], {"of": 0}, signature[0]))
-x0, x0.node
-
 # %% [markdown]
 # The interpreter notes a node for each op. What existed before the trace becomes a leaf of the graph. A tensor
-# becomes a constant. A variable stays a variable, since its value differs from step to step. The attribute `of` of a
-# leaf says what the leaf stands for. `assign` changes what the variable means in the trace, and nothing outside it.
-
+# becomes a constant. A variable stays a variable, since its value differs from step to step. The leaf's `source` is that
+# tensor or that variable.
+#
+# And `assign`? While a function is traced, no variable changes. `env` notes which symbol the variable stands for now.
+# The next `read` gives this symbol, and at the end of the trace it tells the variable's new value. An example: a
+# function reads `w`, assigns `w - 1.0`, and reads `w` again. The first read makes a leaf, the second read gives the
+# symbol of the difference. So what follows in the function uses the new value, as it does when the function just runs.
 
 # %%
 #| export graph
+from levels.support.programs import check_trace
+
+
 class Trace(Interpreter):
-    """The interpreter that records each op as a node. `env`: {a variable or a constant: its current value}."""
+    """The interpreter that records each op as a node, and runs none."""
 
     def __init__(self):
-        self.nodes, self.env = [], {}
+        self.nodes = []
+        self.env = {}  # a variable or a constant -> its current value, a symbol
 
     def do(self, op, plan, inputs, attrs):
         return self.add_node(op, [self.node(x) for x in inputs], attrs, plan.spec)
@@ -1074,21 +1068,20 @@ class Trace(Interpreter):
         self.env[variable] = value
 
     def add_leaf(self, kind, x):
-        """Return the current value of a variable or a constant tensor; at first, a new leaf."""
+        """Return the value of a variable or a constant tensor; at first, a new leaf."""
         if x not in self.env:
-            self.env[x] = self.add_node(kind, [], {"of": x}, x.spec)
+            self.env[x] = self.add_node(kind, [], {}, x.spec, x)
         return self.env[x]
 
-    def add_node(self, op, inputs, attrs, spec):
+    def add_node(self, *node):
         """Add a node to the trace, and return its symbol."""
-        self.nodes.append(Node(op, inputs, attrs, spec))
+        self.nodes.append(Node(*node))
         return Symbol(self, self.nodes[-1])
 
     def node(self, x):
-        """Return the node of a symbol, or of a tensor as a constant. Raises TypeError for another trace's symbol."""
+        """Return the node of a symbol, or of a tensor as a constant."""
         x = x if type(x) is Symbol else self.add_leaf("constant", x)
-        if x.trace is not self:
-            raise TypeError(f"{x!r} is of another trace; return what you need from the function")
+        check_trace(x, self)
         return x.node
 
 
@@ -1099,72 +1092,97 @@ class Trace(Interpreter):
 
 # %%
 #| export graph
+@dataclass(eq=False)
 class Graph:
-    """Nodes, each after its inputs; `outputs`, nodes of the results; `updates`, {variable: node of its new value}."""
+    """A function of tensors as data."""
 
-    def __init__(self, nodes, outputs, updates):
-        self.nodes, self.outputs, self.updates = nodes, outputs, updates
+    nodes: list  # each after its inputs
+    outputs: list  # the nodes of the results
+    updates: dict  # variable -> the node of its new value
 
-    ops = property(lambda self: [node for node in self.nodes if node.inputs], doc="The nodes that are no leaves.")
+    @property
+    def ops(self):
+        """The nodes that are no leaves."""
+        return [node for node in self.nodes if node.inputs]
+
+    def leaves(self, kind):
+        """Return {source: leaf} for the leaves of this kind, such as "variable"."""
+        return {node.source: node for node in self.nodes if node.op == kind}
 
     def __repr__(self):
         return ", ".join(node.op for node in self.ops)
 
 
 # %% [markdown]
-# `trace` runs a function on symbols. It returns three things: the graph, what the function returned, and the
-# variables that were created during the trace.
-
+# `trace` runs a function on symbols. The Specs of the arguments are its **signature**. It returns the graph, and what
+# the function returned. A variable that stands for another node at the end was assigned: it is one of the `updates`.
 
 # %%
 #| export graph most trace
-def _results_of(given, name="function"):
-    """List a function's results: none, one, or all in a list or tuple. Raises TypeError for dicts and nested lists."""
+from levels.support.programs import check_results
+
+
+def _results_of(given, python=None):
+    """List what a function returned: nothing, one result, or several."""
     if given is None:
         return []
     results = list(given) if type(given) in (list, tuple) else [given]
-    for x in results:
-        if isinstance(x, (list, tuple, dict, set)) or x is None:
-            raise TypeError(f"{name}: returns a {type(x).__name__}; expected tensors, or one list or tuple of them")
+    check_results(python, results)
     return results
 
 
 def trace(python, signature):
-    """Run `python` on symbols of these Specs. Return the graph, what `python` returned, and the variables it made."""
-    here, before, begun = Trace(), DOOR.top, next(CREATED)
-    args = [here.add_node("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
+    """Run a function on symbols of these Specs. Return its graph and its result."""
+    here = Trace()
+    before = DOOR.top
+    args = list(signature)
+    for k, x in enumerate(args):
+        if type(x) is Spec:
+            args[k] = here.add_node("input", [], {}, x, k)
     DOOR.top = here
     try:
         result = python(*args)
-        outputs = [here.node(as_tensor(x)) for x in _results_of(result, getattr(python, "__qualname__", "it"))]
+        outputs = [here.node(as_tensor(x)) for x in _results_of(result, python)]
     finally:
         DOOR.top = before
     new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
-    updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
-    return Graph(here.nodes, outputs, updates), result, [v for v in new if v.created > begun]
+    updates = {v: node for v, node in new.items() if node.source is not v}
+    return Graph(here.nodes, outputs, updates), result
 
+
+# %%
+def mean_error(rows, target):
+    return reduce_mean(rows @ w + b - target)
+
+
+cpu = PLACE.device
+signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
+graph, result = trace(mean_error, signature)
+graph, result
 
 # %% [markdown]
+# The graph has five ops, and not one number was computed. The last two are the mean, a sum and a quotient. The result is
+# a symbol, too: Python has run the whole function, and each of its lines got symbols from the lines before.
+#
 # ## A step is data (1 min)
 #
-# Now we trace the whole train step, with its tape and its updates. (The `trace` that we keep also returns the result,
-# and the variables that were made.)
+# Now we trace the whole train step, with its tape and its updates.
 
 # %%
 from course.inspection import graphs
 
-graph, result, made = trace(step, signature)
+graph, result = trace(step, signature)
 print(graphs.listed(graph))
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
-# %% [markdown]
-# Forward pass, backward pass and update are in one list. The tape computes its gradients with ops. These ops go
-# through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The gradient of the loss is 1, and
-# `broadcast_divide` gives each row a tenth of it. t6 and t7 are the two shares of `error`, t8 is your `hand_on`, and t9 is your
-# `unbroadcast`.
 
 # %% [markdown]
-# **A good place to stop.** A train step is now a list of fifteen ops, data that a program can read.
+# Forward pass, backward pass and update are in one list. The tape computes its gradients with ops. These ops go
+# through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The gradient of the loss is 1, that
+# of the sum is a tenth of it, and `spread` gives this tenth to each row. t8 and t9 are the two shares of `error`, t10 is
+# your `hand_on`, and t11 is your `unbroadcast`.
+#
+# **A good place to stop.** A train step is now a list of seventeen ops, data that a program can read.
 #
 # ## Dead code (5 min)
 #
@@ -1177,8 +1195,9 @@ def wasteful(rows, target):
     return mean_error(rows, target)
 
 
-before, _, _ = trace(wasteful, signature)
+before, _ = trace(wasteful, signature)
 before
+
 
 # %% [markdown]
 # `needed_by` is **yours**. A node is needed if it is wanted, or if a needed node reads it. In which order must you go
@@ -1213,35 +1232,78 @@ def needed_by(nodes, wanted):
 # %%
 #| export graph
 def dce(graph):
-    """Eliminate dead code: return a graph of only the nodes that a result or a new value needs."""
-    return Graph(needed_by(graph.nodes, [*graph.outputs, *graph.updates.values()]), graph.outputs, graph.updates)
+    """Eliminate dead code: keep the nodes that a result or a new value needs."""
+    wanted = [*graph.outputs, *graph.updates.values()]
+    return Graph(needed_by(graph.nodes, wanted), graph.outputs, graph.updates)
 
 
 # %%
 dce(before)
 
+
 # %% [markdown]
 # `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same
 # with less work. (Our own step has no dead op.)
 #
-# ## Replay (6 min)
+# ## Replay (10 min)
 #
 # The easiest way to run a graph is to run its ops in order. Only the leaves are different: an argument, a variable or
-# a constant already has its value. (Its attribute `of` says which one it is.)
+# a constant already has its value, and its `source` says which one it is. `Replay` looks up all plans beforehand, and
+# `run` hands each op to the interpreter at the bottom. At the end of the step, each new value goes into its variable. If
+# two threads did this at the same time, one would overwrite what the other has just stored. So a lock lets one thread
+# in. (`alias`, from `levels/support`, makes another tensor of the same numbers.) The method `over` runs many steps, and
+# `_stacked` makes one tensor of their losses.
+
+# %%
+#| export replay most Replay.run
+"""The simplest back end: it runs the ops of a graph one by one."""
+
+from levels.support.storage import alias
+
+
+class Replay:
+    """A graph that runs op by op, without its Python code. `why`: why no program."""
+
+    def __init__(self, graph, why=""):
+        self.graph = graph
+        self.why = why
+        self.lock = threading.Lock()
+        self.plans = []
+        for node in graph.ops:
+            specs = [x.spec for x in node.inputs]
+            self.plans.append((node, planned(node.op, specs, node.attrs)))
+
+    def run(self, args):
+        """Run one step: update the variables, and return the results."""
+        read = {"variable": Variable.read_value, "constant": as_tensor}
+        read["input"] = args.__getitem__
+        with self.lock:  # one thread at a time
+            values = {x: read[x.op](x.source) for x in self.graph.nodes if not x.inputs}
+            for node, plan in self.plans:
+                inputs = [values[x] for x in node.inputs]
+                values[node] = DOOR.bottom.do(node.op, plan, inputs, node.attrs)
+            for variable, node in self.graph.updates.items():
+                variable.set_value(values[node])
+        return [alias(values[node]) for node in self.graph.outputs]
+
+    def over(self, args, batches):
+        """Run a step for each row of `batches`. Each result has one number per step."""
+        return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
+
+    def __repr__(self):
+        return f"{len(self.plans)} ops, one after the other"
 
 
 # %%
-def replayed(graph, *args):
-    value = {}
-    for node in graph.nodes:
-        of = node.attrs.get("of")
-        if node.inputs:
-            value[node] = apply(node.op, *[value[x] for x in node.inputs], **node.attrs)
-        else:
-            value[node] = args[of] if node.op == "input" else as_tensor(of)
-    for variable, node in graph.updates.items():
-        variable.assign(value[node])
-    return value[graph.outputs[0]]
+#| export replay
+from levels.support.programs import check_single
+
+
+def _stacked(steps):
+    """Return a tensor for each result, with one number per step."""
+    check_single(*steps)
+    numbers = [[x.numpy().reshape(()) for x in results] for results in steps]
+    return [constant(np.array(x)) for x in zip(*numbers)]
 
 
 # %% tags=["hide-input"]
@@ -1261,12 +1323,14 @@ def talking_step(rows, target):
     return loss
 
 
-talking, _, _ = trace(talking_step, signature)
+talking = Replay(trace(talking_step, signature)[0])
 for i in task.batches[:100]:
-    replayed(talking, gather(x_, i), gather(y_, i))
+    talking.run([gather(x_, i), gather(y_, i)])
+
 
 # %%
 checks.answer_to("03-print")
+
 
 # %% [markdown]
 # We train on the first hundred batches again, from the same start:
@@ -1280,206 +1344,49 @@ def hundred(step):
 
 
 smaller = dce(graph)
-again = hundred(lambda *args: replayed(smaller, *args))
+replay = Replay(smaller)
+again = hundred(lambda *args: replay.run(args)[0])
 print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the step's: {again == losses[:100]}")
+
 
 # %% [markdown]
 # The losses are the same, and `step` itself did not run. But each op is still its own launch.
 #
-# ## The row program (12 min)
+# **A good place to stop.** A step runs as a list of ops, without the Python code that it came from.
+#
+# ## Which ops have rows (8 min)
 #
 # No row of the batch needs another row. So a step can be a loop over the rows, which adds each row's shares to the
 # sums. The update of the variables follows the loop. You wrote that program by hand in notebook 01. Now we write it
 # from the graph, with the same assembler.
 #
 # Which op belongs where? The plans tell us. We make the plan of each op a second time, for a batch with **one row
-# more**. If the result grows, it has one value per row. If the op reads rows but its result keeps its size, the op is
-# a sum over rows. Whatever needs such a sum runs after the loop, and the rest can run before it.
-
-
-# %%
-def parts_of(graph, one_row_more):
-    parts, specs = {}, {}
-    for node in graph.nodes:
-        specs[node] = one_row_more[node.attrs["of"]] if node.op == "input" else node.spec
-        if node.inputs:
-            specs[node] = planned(node.op, [specs[x] for x in node.inputs], node.attrs).spec
-        read = {parts[x] for x in node.inputs}
-        if specs[node] is not node.spec:
-            parts[node] = "row"
-        elif "row" in read:
-            parts[node] = "sum"
-        else:
-            parts[node] = "after" if read & {"sum", "after"} else "before"
-    return parts
-
-
-# %%
-from course.figures.drawing import graph_drawing
-
-parts = parts_of(smaller, [cpu.spec((11, 2), "f8"), cpu.spec((11, 1), "f8")])
-graph_drawing(smaller, ["rows", "target"], parts)
-
-# %% [markdown]
-# What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
-# up: the loss, and the slopes of `w` and `b`. Pink comes after: the update. The variables are orange.
+# more**. If the result grows, it has one value per row. (Some ops of `levels_more`, such as `reshape`, have a shape as
+# an attribute. If that shape begins with the batch size, it grows, too.) Where there is no such plan, `NoProgram` says
+# why this graph stays a list of ops.
 #
-# First we run these parts with Python's own floats. `value_of` computes one op for one row. A `matmul` is computed by
-# notebook 01's `dot`, and any other op by its scalar function of notebook 02. (`np.frompyfunc` calls it for each
-# number.)
-
-
-# %%
-def value_of(node, *inputs):
-    if node.op == "matmul":
-        row, weights = inputs
-        return np.array([[dot(row[0], unit) for unit in weights.T]])
-    scalar = functools.partial(KERNELS[node.op, "cpu"], **node.attrs)
-    return np.frompyfunc(scalar, len(inputs), 1)(*inputs)
-
-
-# %% [markdown]
-# Now the step itself: what comes before, then the loop over the rows, then the update. For each row, all blue ops are
-# computed, and each green op adds a share to its sum. (For the slopes of `w`, the share is the row times the gradient
-# of its error.)
-
-
-# %%
-def by_rows(graph, args):
-    values = {x: x.attrs["of"].numpy() for x in graph.nodes if x.op in ("variable", "constant")}
-    sums = {x: 0.0 for x in graph.ops if parts[x] == "sum"}
-
-    def compute(part):
-        for x in graph.ops:
-            if parts[x] == part:
-                values[x] = value_of(x, *[values[y] for y in x.inputs])
-
-    compute("before")
-    for k in range(len(args[0])):
-        values |= {x: args[x.attrs["of"]][k : k + 1] for x in graph.nodes if x.op == "input"}
-        compute("row")
-        for x in sums:
-            first, *second = [values[y] for y in x.inputs]
-            sums[x] = sums[x] + (first.T * second[0] if second else first)
-    for x, total in sums.items():
-        values[x] = total / len(args[0]) if x.op == "reduce_mean" else total
-    compute("after")
-    return float(values[graph.outputs[0]][0, 0]), {v.name: values[x].ravel() for v, x in graph.updates.items()}
-
-
-# %%
-hundred(step)
-loss, new = by_rows(smaller, [rows.numpy(), target.numpy()])
-print(f"by rows:    loss {loss:.6f}, w {new['w'][0]:.6f} {new['w'][1]:.6f}, b {new['b'][0]:.6f}")
-loss = float(step(rows, target))
-print(f"op by op:   loss {loss:.6f}, w {w.numpy()[0, 0]:.6f} {w.numpy()[1, 0]:.6f}, b {b.numpy()[0, 0]:.6f}")
-
-# %% [markdown]
-# Both give the same numbers. Now to machine code: `value_of` works with anything that can be added and multiplied.
-# Give it registers in place of floats, and the same lines write instructions. Here are the first two blue ops, x·w
-# and + b:
-
-
-# %%
-def loaded(name, *shape):
-    array, places = asm.array(name, *shape), [*np.ndindex(shape)]
-    return np.array([asm.load(array, *place) for place in places]).reshape(shape)
-
-
-asm = Assembler("one row", "f8")
-product, plus, *_ = smaller.ops
-value_of(plus, value_of(product, loaded("row", 1, 2), loaded("w", 2, 1)), loaded("b", 1, 1))
-print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
-
-# %% [markdown]
-# Two products are added to 0.0, then the bias, as in notebook 01. `RowProgram` does the same with the whole of
-# `by_rows`: its loop over rows becomes a loop of the assembler. A second loop around it takes one step after the
-# other.
-#
-# **A good place to stop.** The parts of the step are found, and its ops can write instructions.
-#
-# ## Replay and RowProgram, whole (24 min, optional)
-#
-# Run these cells and go on, or read the two classes that do the same for any graph.
-#
-# `Replay` does what `replayed` does, but it looks up all plans beforehand. `alias` makes another tensor of the same
-# numbers. The method `over` runs many steps in one call.
-
-
-# %%
-#| export replay most Replay.run
-"""The simplest back end: it runs the ops of a graph one by one."""
-
-
-class Replay:
-    """A graph that runs op by op, as in eager mode, but without the Python code. `why`: why there is no program."""
-
-    def __init__(self, graph, why=""):
-        self.graph, self.why, self.lock = graph, why, threading.Lock()
-        self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
-
-    def run(self, args):
-        """Run one step on these arguments: update the variables, and return the results."""
-        value_of = {"input": args.__getitem__, "variable": Variable.read_value, "constant": as_tensor}
-        with self.lock:  # one thread at a time
-            values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
-            for node, plan in self.plans:
-                values[node] = EAGER.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
-            for variable, node in self.graph.updates.items():
-                variable.set_value(values[node])
-        return [alias(values[node]) for node in self.graph.outputs]
-
-    def over(self, args, batches):
-        """Run a step for each row of `batches`. Return a tensor for each result, with one number per step."""
-        return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
-
-    def __repr__(self):
-        return f"{len(self.plans)} ops, one after the other"
-
-
-# %% [markdown]
-# Over many steps, each result has to be a single number, such as the loss. `_stacked` makes one tensor of all of them.
-
-
-# %%
-#| export replay
-import math
-
-
-def _check_single(results):
-    """Raise ValueError unless each of these is a single number."""
-    for x in results:
-        if math.prod(x.spec.shape) != 1:
-            raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
-
-
-def _stacked(steps):
-    """Return a tensor for each result, with one number per step."""
-    for results in steps:
-        _check_single(results)
-    return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
-
-
-# %% [markdown]
-# `row_parts` is `parts_of` for any graph. Where a graph does not split by rows, it raises `NoProgram` and says why.
-# Some ops, such as `reshape`, have a shape as an attribute. If that shape begins with the batch size, it grows too.
-
+# Take `rows @ w + b`. For ten rows, the product has the shape (10, 1), and for eleven rows (11, 1): one number per row.
+# The loss has the shape () in either case, and it reads rows: it is a sum. The shape of `w` is (2, 1), whatever the batch.
 
 # %%
 #| export row_program
-"""A back end that compiles a step to one program: a loop over the rows, which adds up sums, and then the update."""
+"""A back end that makes a step one program: a loop over the rows, then the update."""
 
+from levels.support import programs
 
-class NoProgram(Exception):
-    """The reason why a graph cannot become a program of some kind."""
+NoProgram = programs.NoProgram  # the reason why a graph cannot become a program
 
 
 def _with_one_more(node, inputs, batch):
-    """Return a node's Spec if the batch had one more row. `inputs`: its inputs' Specs then. NoProgram if none fits."""
-    spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
-    if not node.inputs:
-        return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
-    if attrs.get("shape", ())[:1] == (batch,) and inputs != [x.spec for x in node.inputs]:
+    """Return a node's Spec for one row more, from its inputs' Specs for one more."""
+    spec = node.spec
+    grown = (batch + 1, *spec.shape[1:])
+    if node.op == "input" and spec.shape[:1] == (batch,):
+        return spec.device.spec(grown, spec.dtype)
+    if inputs == [x.spec for x in node.inputs]:
+        return spec
+    attrs = node.attrs
+    if attrs.get("shape", ())[:1] == (batch,):
         attrs = attrs | {"shape": grown}
     try:
         larger = planned(node.op, inputs, attrs).spec
@@ -1491,230 +1398,374 @@ def _with_one_more(node, inputs, batch):
 
 
 # %% [markdown]
-# An op that reads both rows and a sum over rows cannot be computed row by row.
+# If an op reads rows but its result keeps its size, the op is a sum over rows. Whatever needs such a sum runs after the
+# loop, and the rest can run before it. An op that reads both rows and a sum over rows cannot be computed row by row.
 
 
 # %%
 #| export row_program
 def row_parts(graph, batch):
-    """Return {node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs a sum, else "before"}.
-
-    Raises NoProgram if the graph cannot be split like this.
+    """Return {node: "row" if it has rows, "sum" if it adds them up, "after" if it needs
+    a sum, else "before"}. Raises NoProgram for a graph that does not split.
     """
-    parts, specs = {}, {}
+    parts = {}
+    larger = {}  # node -> its Spec for a batch with one row more
     for node in graph.nodes:
         read = {parts[x] for x in node.inputs}
-        specs[node] = _with_one_more(node, [specs[x] for x in node.inputs], batch)
-        if "row" in read and not read.isdisjoint(("sum", "after")):
+        needs_sum = bool(read & {"sum", "after"})
+        if "row" in read and needs_sum:
             raise NoProgram(f"{node!r} needs more than a row at a time")
-        if specs[node] is not node.spec:
+        larger[node] = _with_one_more(node, [larger[x] for x in node.inputs], batch)
+        if larger[node] is not node.spec:
             parts[node] = "row"
+        elif "row" in read:
+            parts[node] = "sum"
         else:
-            parts[node] = "sum" if "row" in read else "before" if read <= {"before"} else "after"
+            parts[node] = "after" if needs_sum else "before"
     return parts
 
 
-# %% [markdown]
-# The table `LOWERINGS` is `value_of` for any graph. An elementwise op needs no entry: its scalar function is applied to
-# every number of a row. A function that branches with `if` on a number cannot become instructions.
+# %%
+from course.figures.drawing import graph_drawing
 
+parts = row_parts(smaller, 10)
+graph_drawing(smaller, ["rows", "target"], parts)
+
+
+# %% [markdown]
+# What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
+# up: the sum of the squares, and the slopes of `w` and `b`. Pink comes after: the loss and the update. Grey comes before:
+# the gradient of the sum. The variables are orange.
+#
+# ## An op, one row at a time (14 min)
+#
+# How is an op computed for a single row? A `matmul` is computed by notebook 01's `dot`. Any other op needs its scalar
+# function of notebook 02, which is called for each number. These functions only add, multiply and compare. So they take
+# Python's floats, and they take registers of an assembler. With registers they *write* the instructions.
+#
+# `_each` calls a function for every number of an array. An array may hold floats or registers: to NumPy, both are
+# objects. `_elementwise` is for all ops that have a scalar function. `_products` is for `matmul`, and `_repeated` for
+# `spread`, which repeats a number along an axis. A scalar function that branches with `if` on a number cannot become
+# instructions, because no number is known. Then `told_by`, from `levels/support`, raises `NoProgram`.
 
 # %%
 #| export row_program
+from levels.hardware import dot
+from levels.kernels import ELEMENTWISE, KERNELS
+from levels.support.programs import check_form, told_by
+
+
 def _each(function, *arrays):
     """Call a function for each number of the broadcast arrays. Return its results."""
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
 
 
 def as_instructions(node, *values, **numbers):
-    """Call an op's scalar function on registers. Raises NoProgram if it needs their numbers, as for an `if`."""
-    try:
+    """Call an op's scalar function on registers. Raises NoProgram if that fails."""
+    with told_by(node.op):
         return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
-    except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
-        raise NoProgram(f"the function of {node.op} cannot be written as instructions ({why})") from None
 
 
 def _elementwise(node, shape, *inputs):
-    numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
-    return np.broadcast_to(_each(functools.partial(as_instructions, node, **numbers), *inputs), shape)
+    check_form("single numbers", node.op, ELEMENTWISE)
+    attrs = {name: value for name, value in node.attrs.items() if name != "shape"}
+    written = functools.partial(as_instructions, node, **attrs)
+    return np.broadcast_to(_each(written, *inputs), shape)
 
 
 def _products(node, shape, x, w):
-    x, w = x.T if node.attrs.get("transpose_x") else x, w.T if node.attrs.get("transpose_w") else w
-    return np.array([dot(row, unit) for row in x for unit in w.T], object).reshape(shape)
+    x = x.T if node.attrs.get("transpose_x") else x
+    w = w.T if node.attrs.get("transpose_w") else w
+    found = [dot(row, unit) for row in x for unit in w.T]
+    return np.array(found, object).reshape(shape)
+
+
+def _repeated(node, shape, dy, x):
+    _, (before, within, after) = reduced(node.op, shape, node.attrs.get("axis"))
+    dy = dy.reshape(before, 1, after)
+    x = x.reshape(before, within, after)
+    return _each(functools.partial(as_instructions, node), dy, x).reshape(shape)
+
+
+# op -> its numbers, from those of its inputs; else `_elementwise`
+LOWERINGS = {"matmul": _products, "spread": _repeated}
 
 
 # %% [markdown]
-# A sum has up to two forms: what each row adds to it, and what is done with the total at the end. Only a mean has the
-# second.
-
+# An op that adds rows up has a row in a second table, `SHARES`. It says what a single row adds to each of the op's
+# sums. For the slopes of `w`, the share is the row times the gradient of its error.
 
 # %%
 #| export row_program
-LOWERINGS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the result from a total
-    "matmul": _products,
-    "reshape": lambda node, shape, x: x.reshape(shape),
-    "sum matmul": lambda node, shape, x, dy: [x.T * dy],
-    "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
-    "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
-    "end reduce_mean": lambda x, total: total / (x.inputs[0].spec.nbytes / x.spec.nbytes),
+SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
+    "matmul": lambda shape, x, dy: [x.T * dy],
+    "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
 }
 
 
-def _lowering_of(op):
-    """Return the function that computes an op. Raises NoProgram if there is none."""
-    if op not in ELEMENTWISE and op not in LOWERINGS:
-        raise NoProgram(f"{op} has no form for single numbers")
-    return _elementwise if op in ELEMENTWISE else LOWERINGS[op]
+# %% [markdown]
+# First we run the whole step with Python's own floats. What comes before is computed once. Then, for each row, all blue
+# ops are computed, and each green op adds a share to its sum. What comes after is computed last. `values` holds the
+# numbers of each node. For a node with rows, these are the numbers of the row that is computed now, and the next row
+# writes over them.
+
+
+# %%
+def value_of(node, inputs):
+    shape = node.spec.shape
+    if parts[node] == "row":
+        shape = (1, *shape[1:])  # of one row
+    return LOWERINGS.get(node.op, _elementwise)(node, shape, *inputs)
+
+
+def by_rows(graph, args):
+    values = {x: x.source.numpy() for x in graph.nodes if x.op in ("variable", "constant")}
+    sums = {x: 0.0 for x in graph.ops if parts[x] == "sum"}
+
+    def compute(part):
+        for x in graph.ops:
+            if parts[x] == part:
+                values[x] = value_of(x, [values[y] for y in x.inputs])
+
+    compute("before")
+    for k in range(len(args[0])):  # the loop over the rows
+        values |= {x: args[x.source][k : k + 1] for x in graph.nodes if x.op == "input"}
+        compute("row")
+        for x in sums:
+            for share in SHARES[x.op](x.spec.shape, *[values[y] for y in x.inputs]):
+                sums[x] = sums[x] + share
+    values |= sums
+    compute("after")
+    new = {v.name: values[x].ravel() for v, x in graph.updates.items()}
+    return values[graph.outputs[0]].item(), new
+
+
+# %%
+hundred(step)
+loss, new = by_rows(smaller, [rows.numpy(), target.numpy()])
+print(f"by rows:    loss {loss:.6f}, w {new['w'][0]:.6f} {new['w'][1]:.6f}, b {new['b'][0]:.6f}")
+loss = float(step(rows, target))
+print(f"op by op:   loss {loss:.6f}, w {w.numpy()[0, 0]:.6f} {w.numpy()[1, 0]:.6f}, b {b.numpy()[0, 0]:.6f}")
 
 
 # %% [markdown]
-# The program holds numbers of one float dtype, on a CPU. If you have replaced the kernel of an op that is not
-# elementwise, such as `matmul`, no program is made either, so that your kernel runs.
+# Both give the same numbers. So a list of ops on whole batches has become a loop over rows: the ops stay, and each of
+# them takes one row at a time.
+#
+# Now to machine code. We give the same two functions registers in place of floats. Here are the first two blue ops,
+# x·w and + b:
+
+
+# %%
+from levels.hardware import Assembler
+
+
+def loaded(name, *shape):
+    array, places = asm.array(name, *shape), [*np.ndindex(shape)]
+    return np.array([asm.load(array, *place) for place in places]).reshape(shape)
+
+
+asm = Assembler("one row", "f8")
+product, plus, *_ = smaller.ops
+value_of(plus, [value_of(product, [loaded("row", 1, 2), loaded("w", 2, 1)]), loaded("b", 1, 1)])
+print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
+
+# %% [markdown]
+# Two products are added to 0.0, then the bias, as in notebook 01.
+#
+# **A good place to stop.** The parts of the step are found, and its ops can write instructions. This is the end of the
+# second sitting.
+#
+# ## The row program (22 min)
+#
+# The program of the step is `by_rows`, written with an assembler. Arguments and variables lie in arrays. If an argument
+# has rows, one row of it is loaded at a time. `_place` says where a number lies in its array.
 
 
 # %%
 #| export row_program
-def check_fits(graph):
-    """Raise NoProgram for several dtypes, empty arrays, other devices, or replaced kernels that are not elementwise."""
-    edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
-    dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)} | {node.spec.dtype for node in edges}
-    if len(dtypes) != 1 or dtypes.isdisjoint(REAL):
-        raise NoProgram(f"it has {', '.join(sorted(map(str, dtypes)))}; expected one float dtype, and no bools outside")
-    for node in graph.nodes:
-        kind = node.spec.device.kind
-        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS.is_first(node.op, kind)
-        if kind != "cpu" or not ours or 0 in node.spec.shape:
-            raise NoProgram(f"{node!r} on {kind} is left to its kernel")
+def _place(index, row, before=()):
+    """Return where a number lies in an array, or in row `row`. `before`: in front."""
+    place = index if row is None else (row, *index[1:])
+    return (*before, *place) or (0,)
+
+
+def _loaded(a, array, shape, row):
+    """Write the loads of an array, or of a row of it. Return the registers."""
+    values = np.empty(shape, object)
+    for index in np.ndindex(shape):
+        values[index] = a.load(array, *_place(index, row))
+    return values
 
 
 # %% [markdown]
-# `_write` is `by_rows` with registers. Again `compute` computes one part, into the dict `values`. Arguments, variables
-# and results lie in arrays. `_place` gives the indices of a number in such an array, and `keep` stores results. The
-# last fifteen lines are the two loops.
+# An `OpWriter` is `compute` of above. First it declares the arrays of the program: the row numbers of all batches, the
+# results, the arguments and the variables. Then it computes, as above, but its `values` are registers, and its sums are
+# the assembler's. A constant is written into the program, number by number. A leaf is loaded from its array.
 
-# %% tags=["hide-input"]
+
+# %%
 #| export row_program
-import operator
-import struct
-
-
-def _place(part, index, row):
-    """Return the indices of a number in its array. `row` is the first if the array has rows."""
-    return (row, *index[1:]) if part == "row" else index or (0,)
-
-
-def _write(graph, parts, batch, load, total_of, assembler):
-    """Return the program, and the owners of its arrays. It takes two counts, steps and rows, and then addresses."""
-    shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
-    values = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
-    owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
-    a = assembler("steps", next(iter(owned.values())).spec.dtype)
-    batches = a.array("batches", "steps", batch, rows_of="rows")
-    outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
-    sizes = [_place(parts[x], shape[x] or (1,), "rows") for x in owned.values()]
-    arrays = {of: a.array(f"array{k}", *sizes[k]) for k, of in enumerate(owned)}
-
-    def compute(part, row=None):
-        for x in graph.nodes:
-            if parts[x] == part and x.inputs:
-                values[x] = _lowering_of(x.op)(x, shape[x], *[values[y] for y in x.inputs])
-            elif parts[x] == part and x not in values:
-                numbers = [a.load(arrays[x.attrs["of"]], *_place(part, index, row)) for index in np.ndindex(shape[x])]
-                values[x] = np.array(numbers, object).reshape(shape[x])
-
-    def keep(nodes, places, *step, row=None):
-        for x, array in zip(nodes, places):
-            if (parts[x] == "row") == (row is not None):
-                for index, value in np.ndenumerate(values[x]):
-                    a.store(value, array, *step, *_place(parts[x], index, row))
-
-    with a.loop("steps") as step:
-        compute("before")
-        totals = {x: _each(lambda _: a.sum(), np.empty(shape[x])) for x in parts if parts[x] == "sum"}
-        with a.loop(batch) as r:
-            compute("row", load(a, batches, step, r))
-            for x, total in totals.items():
-                for term in _lowering_of(f"sum {x.op}")(x, shape[x], *map(values.get, x.inputs)):
-                    _each(operator.iadd, total, term)
-            keep(graph.outputs, outs, step, row=r)
-        for x, sums in totals.items():
-            values[x] = _each(functools.partial(LOWERINGS.get(f"end {x.op}", lambda x, one: one), x), total_of(a, sums))
-        compute("after")
-        keep(graph.outputs, outs, step)
-        keep(graph.updates.values(), map(arrays.get, graph.updates))
-    return a.assemble(), list(arrays)
-
-
-# %% [markdown]
-# `RowProgram` checks the graph, writes the program, and calls it with the addresses of all arrays. The program
-# overwrites the variables' numbers in place. While it runs, `LockAll`, from `levels/support`, holds their locks, and
-# `pinned_address` says where their numbers are.
-
-
-# %% tags=["hide-input"]
-#| export row_program
-_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
-
-
-class RowProgram:
-    """A graph as one program: `run` does one step, and `over` any number of steps. Any thread may call them.
-
-    Its constructor raises NoProgram if the graph cannot be split into rows, or has too many numbers for each.
-    """
+class OpWriter:
+    """Writes the ops of a graph as instructions, for batches of one size."""
 
     assembler = Assembler
-    load = staticmethod(lambda a, *place: a.load(*place))  # load(a, batches, step, i): the row numbers of a batch
 
-    def __init__(self, graph, batch, over=False):
-        check_fits(graph)
-        self.graph, self.parts = graph, row_parts(graph, batch) if batch else {}
-        if "row" not in self.parts.values():
-            raise NoProgram("it reads no rows")
-        work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
-        if work > _LARGEST_ROW:
-            raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {_LARGEST_ROW:,}")
-        if "row" in {self.parts[x] for x in graph.updates.values()}:
-            raise NoProgram("a variable keeps a number of each row")
-        self.program, owners = _write(graph, self.parts, batch, self.load, self.totals, self.assembler)
-        self.words = struct.Struct(f"{len(self.program.words)}q").pack
-        self.inputs = [of for of in owners if type(of) is int]
-        self.variables = owners[len(self.inputs) :]
-        self.locks = LockAll(self.variables)
-        self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)
-        self.once = 1, batch, self.every.ctypes.data
+    def __init__(self, graph, parts, batch):
+        self.graph = graph
+        self.parts = parts
+        self.batch = batch
+        self.values = {}  # node -> its numbers or registers, as an array: of one row
+        inputs = graph.leaves("input")
+        self.a = self.assembler("steps", [*inputs.values()][0].spec.dtype)
+        self.batches = self.a.array("batches", "steps", batch, rows_of="rows")
+        self.outs = []
+        for k, node in enumerate(graph.outputs):
+            self.outs.append(self.a.array(f"out{k}", "steps", *node.spec.shape))
+        self.arrays = {}  # the number of an argument, or a variable -> its array
+        for source, x in (inputs | graph.leaves("variable") | graph.updates).items():
+            shape = x.spec.shape or (1,)
+            if source in inputs and parts[x] == "row":
+                shape = ("rows", *shape[1:])
+            self.arrays[source] = self.a.array(f"array{len(self.arrays)}", *shape)
 
-    @staticmethod
-    def totals(a, sums):
+    def value_of(self, node, row):
+        """Write an op, the loads of a leaf, or new sums. Return the registers."""
+        shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
+        if self.parts[node] == "sum":
+            return _each(lambda _: self.a.sum(), np.empty(shape))
+        if node.op == "constant":
+            return node.source.numpy().astype(object)
+        if not node.inputs:
+            return _loaded(self.a, self.arrays[node.source], shape, row)
+        lower = LOWERINGS.get(node.op, _elementwise)
+        return lower(node, shape, *[self.values[x] for x in node.inputs])
+
+    def compute(self, part, row=None):
+        """Write all ops of a part."""
+        for node in self.graph.nodes:
+            if self.parts[node] == part:
+                self.values[node] = self.value_of(node, row)
+
+
+# %% [markdown]
+# A `StepWriter` is `by_rows`. `write` puts the parts into two loops: over the steps, and over the rows of a batch. Read
+# `write` beside `by_rows`: before, the loop over the rows, the sums, after. Its first line inside the inner loop loads a
+# row's number, as your programs did in notebook 01. At the end of each step, `keep` stores the results, and the new values into the variables' own arrays. So the next step loads
+# what this step has stored: that is what became of `assign`. (A new value may belong to a row: with a single row, the
+# gradient of a bias needs no sum.)
+
+# %%
+#| export row_program
+import operator
+
+
+class StepWriter(OpWriter):
+    """Writes a loop over steps: what is before the rows, each row, what is after."""
+
+    def write(self):
+        """Write the program, and return it."""
+        sums = [node for node, part in self.parts.items() if part == "sum"]
+        with self.a.loop("steps") as step:
+            self.compute("before")
+            self.compute("sum")
+            with self.a.loop(self.batch) as k:
+                self.compute("row", self.row_number(step, k))
+                for node in sums:
+                    self.add_row(node)
+                self.keep(step, k)
+            for node in sums:
+                self.values[node] = self.totals(self.values[node])
+            self.compute("after")
+            self.keep(step)
+        return self.a.assemble()
+
+    def row_number(self, step, k):
+        """Load the number of row k of a step's batch."""
+        return self.a.load(self.batches, step, k)
+
+    def add_row(self, node):
+        """Add to an op's sums what one row has. Raises NoProgram if SHARES lacks it."""
+        check_form("the share of a row", node.op, SHARES)
+        inputs = [self.values[x] for x in node.inputs]
+        for term in SHARES[node.op](node.spec.shape, *inputs):
+            _each(operator.iadd, self.values[node], term)
+
+    def totals(self, sums):
         """Return the totals of an array of running sums."""
         return _each(lambda one: one.total(), sums)
 
+    def keep(self, step, row=None):
+        """Store the results and new values of a row, or else those of the step."""
+        stores = [(x, out, (step,)) for x, out in zip(self.graph.outputs, self.outs)]
+        stores += [(x, self.arrays[v], ()) for v, x in self.graph.updates.items()]
+        for node, array, before in stores:
+            if (self.parts[node] == "row") == (row is not None):
+                for index, value in np.ndenumerate(self.values[node]):
+                    self.a.store(value, array, *_place(index, row, before))
+
+
+# %% [markdown]
+# `RowProgram` checks the graph, writes the program, and calls it with the addresses of all arrays. The program holds
+# numbers of one float dtype, on a CPU. If you have replaced the kernel of an op that is not elementwise, such as
+# `matmul`, no program is made, so that your kernel runs.
+#
+# A program takes a block of whole numbers: first the sizes, then the addresses. `words` packs them. `run` is a single
+# step on all rows that it gets: one step, so many rows, and the row numbers 0, 1, 2, … of `every`. `over` runs as many
+# steps as `batches` has rows. The program overwrites the variables' numbers in place. Meanwhile `LockAll` holds their
+# locks, and `pinned_address` says where the numbers are. (Both are from `levels/support`, and so are the checks.)
+
+# %%
+#| export row_program
+import struct
+
+from levels.support.programs import check_fits, check_rows
+from levels.support.storage import LockAll, address_of, pinned_address
+
+
+class RowProgram:
+    """A graph as one program. Raises NoProgram if it cannot become one."""
+
+    writer = StepWriter
+
+    def __init__(self, graph, batch, over=False):
+        check_fits(graph, KERNELS, ELEMENTWISE)
+        self.graph = graph
+        self.parts = row_parts(graph, batch) if batch else {}
+        check_rows(self.parts)
+        self.program = self.writer(graph, self.parts, batch).write()
+        self.words = struct.Struct(f"{len(self.program.words)}q").pack
+        self.inputs = [*graph.leaves("input")]
+        self.variables = [*graph.leaves("variable") | graph.updates]
+        self.locks = LockAll(self.variables)
+        self.specs = [x.spec for x in graph.outputs]
+        self.every = np.arange(batch, dtype=np.int64)
+        self.once = 1, batch, self.every.ctypes.data
+
     def launch(self, args, specs, sizes):
-        """Run the program and return the results. Variables are locked, and those with updates overwritten in place."""
+        """Run the program, which overwrites the variables. Return the results."""
         outs = [Tensor(spec) for spec in specs]
-        given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
-        with self.locks:
-            pinned = [v.pinned or pinned_address(v, v in self.graph.updates) for v in self.variables]
-            self.program.run(self.words(*sizes, *given, *pinned))
+        given = [*outs, *[args[k] for k in self.inputs]]
+        addresses = [address_of(x.data) for x in given]
+        with self.locks:  # any thread may call it
+            for v in self.variables:
+                addresses.append(v.pinned or pinned_address(v, v in self.graph.updates))
+            self.program.run(self.words(*sizes, *addresses))
         return outs
 
     def run(self, args):
-        """Run one step on these arguments: update the variables, and return the results as new tensors."""
+        """Run one step: update the variables, and return the results as new tensors."""
         return self.launch(args, self.specs, self.once)
 
     def over(self, args, batches):
-        """Run a step for each row of `batches`. Return a tensor for each result, with one number per step."""
-        specs = [spec.device.spec((len(batches),), spec.dtype) for spec in self.specs]
-        return self.launch(args, specs, (len(batches), len(args[0].data), batches.ctypes.data))
+        """Run a step for each row of `batches`. Each result has one number per step."""
+        steps = len(batches)
+        specs = [spec.device.spec((steps,), spec.dtype) for spec in self.specs]
+        return self.launch(args, specs, (steps, len(args[0].data), batches.ctypes.data))
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one row program"
 
-
-# %% [markdown]
-# ## `function` (5 min)
-#
-# `RowProgram` writes the step as one program. These are its first arithmetic instructions:
 
 # %%
 program = RowProgram(smaller, 10)
@@ -1723,221 +1774,173 @@ print(*[line for line in instructions if " = f" in line][:10], sep="\n")
 once = hundred(lambda *args: program.run(args)[0])
 print(f"losses {once[0]:.4g}, {once[1]:.4g}, … {once[-1]:.4g}; equal to the step's: {once == losses[:100]}")
 
-# %% [markdown]
-# The first five lines are the prediction. Then come the error, its square, the two shares of the error's gradient, and
-# their sum. (0x3FB999999999999A is 0.1.) The losses are the same to the last bit, and one launch does a step.
-#
-# What is left is to do all of that once: trace, make smaller, write the program, keep it. In the smallest form:
-
-
-# %%
-def compiled_once(python):
-    programs = {}  # the Specs of the arguments -> their program
-
-    def call(*args):
-        key = tuple(x.spec for x in args)
-        if key not in programs:
-            programs[key] = RowProgram(dce(trace(python, key)[0]), batch=key[0].shape[0])
-        return programs[key].run(args)[0]
-
-    return call
-
-
-# %%
-def told(rows, target):
-    print(f"  Python runs, on {rows}")
-    return step(rows, target)
-
-
-quick = compiled_once(told)
-for count in (10, 10, 4, 10):
-    i = task.batches[0][:count]
-    print(f"{count} rows: loss {float(quick(gather(x_, i), gather(y_, i))):.4f}")
 
 # %% [markdown]
-# Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a **retrace**.
-# All other calls run the program alone.
+# These are its first arithmetic instructions. The first five lines are the prediction. Then come the error, its square,
+# the two shares of the error's gradient, and their sum. (0x3FB999999999999A is 0.1.) The losses are the same to the last
+# bit, and one launch does a step. **When do kernels run at all?** In eager mode and in a replay, one for each op. In a
+# row program, none: their scalar functions were called once, when the program was written.
 #
-# The `function` that we keep does this for any function (`tf.function` · `torch.compile`):
+# **A good place to stop.** A train step is one program, and its losses are right to the last bit.
 #
-# - It keeps one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that
-#   Python reads, such as the learning rate in a closure, is read once, during the trace, and its value is kept.
-#   (`tf.function` has the same rule; [guards](more/03_guards.ipynb) watch for changes.)
-# - Where no row program can be written, `Replay` runs the graph op by op. That is slower, so `function` says
-#   once that it does this, and why.
-# - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
-# - Inside a tape or a trace it runs as plain Python, so that the tape or the trace sees every op. Inside `with
-#   eager():` it does the same.
+# ## A function, compiled once (18 min)
 #
-# ## The function that we keep (8 min, optional)
+# What is left is to do all of that once: trace, make smaller, write the program, keep it. `function` does this for any
+# function (`tf.function` · `torch.compile`).
 #
-# Run these cells and go on, or read how `compiled_once` becomes `function`.
-#
-# `eager` is a tape without records. While it is open, the interpreter is not `EAGER`, and so a `function` runs as plain
-# Python.
-
+# Two lists can be extended from outside. (`levels_more` does this.) `PASSES` make a graph smaller. `BACK_ENDS` make a
+# program of it. They are tried in the order of the list, and one that does not fit raises `NoProgram`. If none fits,
+# `say_replayed`, from `levels/support`, says once that the ops are replayed, and why. That is slower.
 
 # %%
 #| export functions
-"""A function of tensors that is traced once for each signature, and then runs as a program."""
+"""A function that is traced once for each signature, and then runs as a program."""
 
-
-class Eager(GradientTape):
-    """A tape that records nothing: inside this `with` block a `function` runs undecorated, op by op."""
-
-    def __init__(self):
-        super().__init__()
-        self.records = None
-
-
-eager = Eager
-
-
-# %% [markdown]
-# Three lists can be extended from outside. (`levels_more` does this.) `PASSES` make a graph smaller. `BACK_ENDS` make
-# a program of it, and the one with the lowest rank is tried first. `GUARDS` say when a program is out of date.
-
-# %%
-#| export functions
-from levels.support.said import say_once
+from levels.support.programs import say_replayed
 
 PASSES = [dce]  # functions that make a graph smaller, in this order
-GUARDS = []  # guard(function, graph) -> a function without arguments: is the program out of date?
-BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (back end, graph -> its rank); lowest first
+BACK_ENDS = [RowProgram]  # they make a program of a graph; the first that fits does it
 
 
-def _program_of(graph, batch, over):
-    """Return the program of the best back end that can hold this graph. If none can, its ops run one by one."""
+def _program_of(function, graph, batch, over):
+    """Return the program of the first back end that fits, else a Replay."""
     reasons = {}
-    for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
+    for back_end in BACK_ENDS:
         try:
             return back_end(graph, batch, over)
         except NoProgram as why:  # then the next one is tried
-            reasons.setdefault(str(why), f"{back_end.__name__}: {why}")
-    return Replay(graph, "; ".join(reasons.values()))
+            reasons.setdefault(str(why), back_end.__name__)
+    return Replay(graph, say_replayed(function, graph, batch, reasons))
 
 
 # %% [markdown]
-# `_Programs` is the dict of `compiled_once`, behind a lock, so that two threads do not compile the same program
-# twice. The dict is emptied when a kernel in `KERNELS` is replaced, or when a guard finds a program out of date.
+# A function has one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that
+# Python reads, such as the learning rate in a closure, is read once, during the trace, and its value is kept.
+# (`tf.function` has the same rule; [guards](more/03_guards.ipynb) watch for changes.) The key also has a number that
+# grows when a kernel in `KERNELS` is replaced: then a new program is made.
+#
+# Read `compile` as a summary of this notebook: trace, run the passes, choose a back end. `program` looks the key up. If
+# there is no program yet, `made_once`, from `levels/support`, calls `compile` behind the lock, so that two threads do not
+# compile the same program twice. `renew` forgets all programs.
+#
+# A function may make variables in its first call, as a layer does. Then it is traced once more, and the second trace
+# finds them. (`makes_variables`, from `levels/support`, raises an error if there are new ones again. `not_copied`, from
+# there too, refuses a copy.)
 
-
-# %% tags=["hide-input"]
+# %%
 #| export functions
+from levels.support.programs import check_function, made_once
+from levels.support.storage import CREATED, makes_variables
+
+
 class _Programs:
-    """The programs of a function, one for each cache key. The first thread that needs one makes it; others wait."""
+    """A function and its programs, one for each signature."""
+
+    __reduce__ = not_copied("a function", "it holds programs and variables")
 
     def __init__(self, python):
-        if not callable(python):
-            raise TypeError(f"function: {python!r:.60} is no function")
+        check_function(python)
         functools.update_wrapper(self, python)
         self.python = python
-        self.programs, self.lock = {}, threading.RLock()
-        self.traces, self.version, self.stale = 0, KERNELS.version, []
+        self.lock = threading.RLock()
+        self.renew()
+
+    def renew(self):
+        """Discard the programs, so that the next call traces again."""
+        self.programs = {}  # key -> (program, what the traced function returned)
+        self.traces = 0
 
     def program(self, args, key, over):
         """Return the program for arguments like these, and the traced result."""
-        if self.version != KERNELS.version or any(map(operator.call, self.stale)):
-            self.programs, self.version, self.stale = {}, KERNELS.version, []
-        found = self.programs.get((key, over))
-        if found is None:
-            with self.lock:
-                found = self.programs[key, over] = self.programs.get((key, over)) or self.compile(args, over)
-        return found
+        key = key, over, KERNELS.version
+        return self.programs.get(key) or made_once(self, key, args, over)
 
     def compile(self, args, over):
-        """Trace the function, run the passes, and choose a back end. Return the program and the traced result."""
+        """Trace the function, run the passes, and choose a back end."""
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
         for one_pass in PASSES:
             graph = one_pass(graph)
-        self.stale += [guard(self, graph) for guard in GUARDS]
-        batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
-        program = _program_of(graph, batch, over)
-        if type(program) is Replay and batch and any(node.spec.device.kind == "cpu" for node in graph.ops):
-            self.replays(program)
-        return program, result
-
-    def replays(self, program):
-        """Say once that the ops will run one by one, and why."""
-        say_once(f"function {self.__name__}: its ops are replayed one by one, which is slower. {program.why}")
+        sizes = [x.shape[0] for x in signature if type(x) is Spec and x.shape]
+        return _program_of(self, graph, sizes[0] if sizes else None, over), result
 
     def traced(self, signature, over):
-        """Trace the function, and return the graph and what the function returned.
-
-        Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
-        """
-        graph, result, made = trace(self.python, signature)
-        if made:  # on its first call a layer may make variables; the second trace finds them
-            graph, result, made = trace(self.python, signature)
-        if made:
-            raise ValueError("a variable is made in every call of this function; make it once, outside")
+        """Return the graph, and what the function returned."""
+        for again in (False, True):
+            newest = next(CREATED)
+            graph, result = trace(self.python, signature)
+            if not makes_variables(graph, newest, again):
+                break
         if over:
-            _check_single(graph.outputs)
+            check_single(graph.outputs)
         return graph, result
-
-    def renew(self):
-        """Discard the programs: the next call traces again, with Python's new values."""
-        self.programs, self.traces = {}, 0
-
-    def __reduce__(self):
-        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
 
 
 # %% [markdown]
-# `Function` adds the two ways to call it. For an argument that is not a tensor, `cache_key` gives its part of the key:
-# its type and its value. `row_numbers` refuses a row that does not exist, and `even` sets a shorter last batch apart.
-# All three are from `levels/support`.
+# A function returns what Python returned during the trace, with the program's tensors in it:
 
 
-# %% tags=["hide-input"]
-#| export functions most Function.__call__
+# %%
+#| export functions
 def _packed(outs, result):
-    """Return these tensors in the form of the traced result: None, one, a list or a tuple."""
+    """Return these tensors in the form of the traced result: None, one, or several."""
     if result is None:
         return None
     return type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
-class Function(_Programs):
-    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
+# %% [markdown]
+# There are two ways to call it. A call runs one step. `over` takes whole arrays and the row numbers of all steps, and
+# hands them to the program in one call. Inside a tape or a trace, a function runs as plain Python, so that the tape or
+# the trace sees every op. For an argument that is not a tensor, `cache_key` gives its part of the key. `batches_of_rows`
+# refuses a row that does not exist, and sets a shorter last batch apart. Both are from `levels/support`.
+#
+# `over` needs no batch to find its program, only the Spec of a batch: the shape of the data, with the batch size in
+# place of the number of rows. A last batch that is shorter has another Spec, and so a second program. `concatenate`
+# joins the losses of both.
 
-    Raises TypeError unless `python` is callable, and for arguments that cannot be a key.
+# %%
+#| export functions most Function.__call__
+from levels.support.checks import cache_key
+from levels.support.inputs import batches_of_rows
+
+
+class Function(_Programs):
+    """A function of tensors, traced once for each signature, then run as a program.
+
+    Raises TypeError for what cannot be called, and for arguments that cannot be keys.
     """
 
     def __call__(self, *args):
-        if DOOR.top is not EAGER:  # a tape or a trace needs to see every op
+        if DOOR.top is not DOOR.bottom:  # a tape or a trace needs to see every op
             return self.python(*args)
-        args = [as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x for x in args]
+        arrays = np.ndarray, Variable
+        args = [as_tensor(x) if isinstance(x, arrays) else x for x in args]
         key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
         program, result = self.program(args, key, False)
         return _packed(program.run(args), result)
 
     def over(self, *args):
-        """Run a step on the rows x[i], y[i], … for each array i of row numbers in `batches`: over(x, y, …, batches).
-
-        The last batch may be shorter. Return what the function returns, but each number becomes a tensor of the numbers
-        of all steps. Raises ValueError if the arrays differ in their number of rows.
+        """over(x, y, …, batches): run a step on the rows x[i], y[i], … for each array i
+        of row numbers. Return a step's results, each with one number per step.
         """
         *args, batches = args or [None]
-        args = [as_tensor(x) for x in args]
-        rows = {x.spec.shape[:1] for x in args}
-        if len(rows) != 1 or () in rows:
-            raise ValueError(
-                f"over: {', '.join(str(x.spec) for x in args)}; expected arrays with the same number of rows"
-            )
-        (count,), outs = rows.pop(), []
-        parts = [row_numbers("over: batches", part, count) for part in even(batches)]
-        if DOOR.top is not EAGER:
-            results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
-            return _packed(_stacked([*map(_results_of, results)]), results[-1])
+        args = _as_tensors(args)
+        parts = batches_of_rows(args, batches)  # two, if the last batch is shorter
+        if DOOR.top is not DOOR.bottom:
+            batches = [rows for part in parts for rows in part]
+            steps = [self.python(*[gather(x, i) for x in args]) for i in batches]
+            return _packed(_stacked([*map(_results_of, steps)]), steps[-1])
+        outs = []
+        whole = [x.spec for x in args]
         for part in parts:
-            signature = tuple([x.device.spec((part.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in args])
-            program, result = self.program(signature, signature, True)
+            size = part.shape[1]
+            specs = [x.device.spec((size, *x.shape[1:]), x.dtype) for x in whole]
+            program, result = self.program(specs, tuple(specs), True)
             outs.append(program.over(args, part))
-        if len(outs) > 1:  # the last batch is shorter
-            outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
+        if len(outs) > 1:
+            outs = [[constant(np.concatenate(both)) for both in zip(*outs)]]
         return _packed(outs[0], result)
 
 
@@ -1945,6 +1948,32 @@ function = Function
 
 
 # %% [markdown]
+# `eager` opens a `Watcher`, which records nothing. While it is open, `DOOR.top` is not `DOOR.bottom`, and so a
+# `function` runs as plain Python, op by op.
+
+
+# %%
+#| export functions
+def eager():
+    """Return a `with` block in which a `function` runs undecorated, op by op."""
+    return Watcher()
+
+
+# %%
+@function
+def told(rows, target):
+    print(f"  Python runs, on {rows}")
+    return step(rows, target)
+
+
+for count in (10, 10, 4, 10):
+    i = task.batches[0][:count]
+    print(f"{count} rows: loss {float(told(gather(x_, i), gather(y_, i))):.4f}")
+
+# %% [markdown]
+# Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a **retrace**.
+# All other calls run the program alone.
+#
 # ## What compiling buys (2 min)
 #
 # The same step, compiled: the first hundred batches are a hundred calls, and all others are one call of `over`.
@@ -1954,12 +1983,13 @@ compiled = function(step)
 both = hundred(compiled) + compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
 print(f"losses {both[0]:.4g}, … {both[-1]:.4g}; equal to the step's: {both == losses}; traces: {compiled.traces}")
 
+
 # %% tags=["nbval-ignore-output"]
-replay = Replay(smaller)
 t_replay = microseconds(lambda: replay.run([rows, target]), 100)
 one = microseconds(lambda: compiled(rows, target), 1000)
 many = microseconds(lambda: compiled.over(x_, y_, task.batches), 1) / len(task.batches)
 print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f}, many in a call {many:.2f}")
+
 
 # %% [markdown]
 # There are two traces, one for single steps and one for `over`. With all steps in one call, no Python runs between
@@ -1968,14 +1998,13 @@ print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.
 #
 # **A good place to stop.** A `function` turns a train step, with its tape, into one program, and keeps it.
 #
-# ## A module finds its variables (4 min, optional)
+# ## A module finds its variables (8 min)
 #
-# Run these cells and go on, or read how a model with many parts lists its variables. Level 4 builds on it.
-#
-# A **module** finds the variables in its attributes, and in lists, dicts and modules among them. Its **weights** are
-# the values of these variables, as NumPy arrays that can be read and set.
+# A model with many parts has to list its variables. A **module** finds them in its attributes, and in lists, dicts and
+# modules among them. Its **weights** are the values of these variables, as NumPy arrays that can be read and set. Level 4
+# builds on it.
 
-# %% tags=["hide-input"]
+# %%
 #| export module
 """A module finds its variables."""
 
@@ -1983,76 +2012,82 @@ import copy
 
 
 def _inside(x):
-    """List (name, part) for a module, a dict, a list or a tuple, else []. (A copy: other threads may add parts.)"""
+    """List (name, part) of what holds parts. (A copy: other threads may add some.)"""
     x = vars(x) if isinstance(x, Module) else x
     if isinstance(x, dict):
-        return [*x.items()]
-    return [*enumerate(x)] if isinstance(x, (list, tuple)) else []
+        return list(x.items())
+    return list(enumerate(x)) if isinstance(x, (list, tuple)) else []
+
+
+# %% [markdown]
+# `named` looks into one holder after the other, and remembers what it has seen. A part that stands in two places is
+# found once. Its name is the way to it, such as `layers.0.kernel`. The parts are found in the order in which they were
+# set, and so `set_weights` takes the arrays in the order in which `get_weights` gave them. `check_weights`, from
+# `levels/support`, refuses weights that do not fit, before any variable has changed.
+
+
+# %%
+#| export module
+from levels.support.checks import check_weights
 
 
 class Module:
-    """A holder of variables, in attributes and in lists, tuples, dicts and modules there.
+    """A holder of variables: in attributes, and in lists, dicts and modules there.
 
     A part whose class has an attribute `excluded`, such as a metric, is left out.
     """
 
     def named(self, kind):
-        """Return {"layers.0.w": part, …}: parts of that class, once, in order. Raises ValueError for equal names."""
-        found, seen, waiting = {}, set(), [("", self)]
+        """Return {"layers.0.w": part of a class}. Raises ValueError for equal names."""
+        found = {}
+        seen = set()
+        waiting = [("", self)]
         while waiting:
-            name, value = waiting.pop()
-            if id(value) in seen:
+            path, part = waiting.pop()
+            if id(part) in seen:
                 continue
-            seen.add(id(value))
-            if isinstance(value, kind) and found.setdefault(name, value) is not value:
-                raise ValueError(f"two parts have the name {name[:50]!r}")
-            for k, part in reversed(_inside(value)):
-                if isinstance(part, (kind, Module, list, tuple, dict)) and not hasattr(type(part), "excluded"):
-                    waiting.append((f"{name}.{k}" if name else str(k), part))
+            seen.add(id(part))
+            if isinstance(part, kind) and found.setdefault(path[1:], part) is not part:
+                raise ValueError(f"two parts have the name {path[1:51]!r}")
+            for name, each in reversed(_inside(part)):
+                holds = isinstance(each, (kind, Module, list, tuple, dict))
+                if holds and not hasattr(type(each), "excluded"):
+                    waiting.append((f"{path}.{name}", each))
         return found
 
     __copy__ = copy.deepcopy  # a copy owns variables of its own
 
     variables = property(lambda self: list(self.named(Variable).values()))
-    trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
+    trainable_variables = property(lambda m: [v for v in m.variables if v.trainable])
 
     def get_weights(self):
         """Return the values of all variables, as NumPy arrays."""
         return [variable.numpy() for variable in self.variables]
 
     def set_weights(self, weights):
-        """Assign these arrays to all variables, in order. Raises ValueError, and changes none, if one does not fit."""
-        named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
-        if len(weights) != len(named):
-            raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
-        values = [as_tensor(w, variable) for variable, w in zip(named.values(), weights)]
-        for (name, v), value in zip(named.items(), values):
-            if value.spec is not v.spec:
-                cure = "; reshape it" if value.spec.nbytes == v.spec.nbytes else ""
-                raise ValueError(f"{name} is {v.spec}, the weight {value.spec}{cure}")
+        """Assign these arrays to all variables, in order. Raises ValueError."""
+        named = self.named(Variable)
+        values = check_weights(weights, named, as_tensor)
         for variable, value in zip(named.values(), values):
             variable.assign(value)
 
 
 # %% [markdown]
-# A copied module gets variables of its own. For that, Python has to know how to copy a tensor and a variable. The
-# copy is made on the device of the original or, where that device does not exist, on the current one.
-
+# A copied module gets variables of its own. For that, Python has to know how to copy a tensor and a variable.
 
 # %%
 #| export tensors
-def _copied(kind, array, name, *more):
-    """Make a tensor or a variable of these numbers, on the device of that name, else on the current device."""
-    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
+import copyreg
 
+copyreg.pickle(Tensor, lambda x: (as_tensor, (x.numpy(),)))
+copyreg.pickle(Variable, lambda v: (Variable, (v.numpy(), v.name, v.trainable)))
 
-copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))
-copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))
 
 # %%
 line = Module()
 line.w, line.b = w, b
 line.named(Variable)
+
 
 # %% [markdown]
 # ## The two tasks on this level (9 min)
@@ -2061,14 +2096,14 @@ line.named(Variable)
 
 # %%
 #| export tasks
-"""The two tasks with tensors: formulas forward, the tape backward, and all steps in one program."""
+"""The two tasks with tensors: formulas, the tape, and all steps in one program."""
 
 from levels.hardware.tasks import Fit
 from levels.support.inputs import check_inputs, check_task
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
+    """Train a line by SGD on the mean squared error; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     w, b = map(Variable, weights)  # model
 
@@ -2121,7 +2156,7 @@ def dnn(x, weights):
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
+    """Train `dnn` by SGD on binary cross-entropy; see `Fit` and `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     weights = [Variable(w) for w in weights]  # model
 
@@ -2279,7 +2314,7 @@ def collected(makers, target):
 
 v = Variable(np.array(3.0))
 for formula in (lambda u: u * u + u, lambda u: u + u * u):
-    with GradientTape(persistent=True) as tape:
+    with GradientTape() as tape:
         z = formula(v * 2.0)
     makers = {record[3]: record for record in tape.records}
     (dv,) = backward_pass(collected(makers, z), z, [v.value])
@@ -2318,7 +2353,7 @@ exercises.check("03-5", in_order)
 # ### Without a check
 #
 # - Print `[op for op, *_ in tape.records]` after the forward pass in `step`. Which record belongs to which operator?
-#   (There are five records.)
+#   (There are six records: a mean is two of them.)
 # - Remove the call of `unbroadcast` from `backward_pass`, then train `linear_regression`. Which error do you get, and from
 #   where? (From `assign`: the gradient of b has a row for each row of the batch.)
 # - Let `backward_pass` run over the records forwards. What happens, and why? (It says that source 0 was not used: the walk

@@ -4,7 +4,7 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`. You build four kinds of part: layers, losses, optimizers and datasets.
-# Each starts as a few lines. It takes less than two hours without the optional sections.
+# Each starts as a few lines. It takes two sittings of an hour each.
 
 # %%
 from course import build, figures, tasks
@@ -90,7 +90,7 @@ import random
 # %%
 #| export layers blank affine
 def affine(x, kernel, bias):
-    """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+    """x[batch, inputs], kernel[inputs, units], bias[1, units] -> sums[batch, units]"""
     ...  # 1 line
 
 
@@ -101,7 +101,7 @@ def affine(x, kernel, bias):
 #
 # ```python
 # def affine(x, kernel, bias):
-#     """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+#     """x[batch, inputs], kernel[inputs, units], bias[1, units] -> sums[batch, units]"""
 #     return x @ kernel + bias
 # ```
 # </details>
@@ -177,12 +177,12 @@ RANDOM = random.Random(0)  # draws the starting weights; RANDOM.seed(n) repeats 
 
 
 def glorot_uniform(shape):
-    """Draw weights [inputs, units], uniform in ±√(6 / (inputs + units)), as a list (Glorot and Bengio, 2010)."""
+    """Draw weights, uniform in ±√(6 / (inputs + units)): Glorot and Bengio, 2010."""
     limit = math.sqrt(6.0 / sum(shape[-2:]))  # inputs and units are the last two axes
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
 
-INITIALIZERS = {"zeros": lambda shape: [0.0] * math.prod(shape), "glorot_uniform": glorot_uniform}
+INITIALIZERS = {"zeros": np.zeros, "glorot_uniform": glorot_uniform}
 ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 # %%
@@ -195,148 +195,79 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 #
 # **A good place to stop.** A layer keeps its own weights, and they start at random.
 #
-# ## What all parts share (7 min, optional)
+# ## A layer that builds itself (11 min)
 #
-# The two classes of this section are not about learning. Run the cells, and read their code only if you like. The next section
-# begins with what you need to know of them.
+# The second version of a layer sets its dtype, and calls its `build`, once: in `build_for`. Each kind of layer writes its own
+# `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer does what a call of `FirstLayer` did.
+# If `trainable` is False, training does not change the variables of the layer. What holds a part decides: a part inside a layer
+# that is not trained is not trained, whatever the part itself says.
 #
-# `Reconstructible` remembers the arguments that a part was made with, and `recreate()` makes another part from them. The helpers
-# come from `levels/support`: `lookup` looks up a name in a table, `check_int` and `check_positive` refuse a number out of range,
-# and `check_bool` refuses what is neither True nor False.
+# The helpers come from `levels/support`. `Reconstructible` remembers the arguments of a part: `part.recreate()` makes another one
+# like it. With `built_once`, other threads wait while one builds the layer. `Unset` and `no_call` raise errors, until `__init__`
+# sets the attribute, and a class defines its `call`. `guarded` refuses an attribute whose name `Layer` uses. `check_call` and
+# `check_heard` refuse what only the layers of `levels_more` can do.
 
 # %%
 #| export layers
-import functools
-import inspect
-
 from levels.hardware import PLACE
-from levels.low_level import Module, Operators
-from levels.support.checks import (
-    check_bool,
-    check_int,
-    check_pairs,
-    check_positive,
-    lookup,
-)
+from levels.low_level import Module
+from levels.support.checks import check_int, check_pairs, check_positive, lookup
 from levels.support.fronts import Unset
-from levels.support.locks import MAKING
-from levels.support.names import Guarded
+from levels.support.locks import MAKING, built_once
+from levels.support.parts import Reconstructible, guarded
+from levels.support.trainings import check_call, check_heard, no_call
 
 
-class Reconstructible:
-    """An object that keeps its arguments: `part.recreate()` makes a new one with them."""
+# %%
+#| export layers most Layer.__call__
+class Layer(Reconstructible, Module):
+    """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
 
-    def __new__(cls, *args, **options):
-        part = super().__new__(cls)
-        part.recreate = functools.partial(cls, *args, **options)
-        return part
-
-    def __repr__(self):
-        options = [f"{name}={value!r}" for name, value in self.recreate.keywords.items()]
-        return f"{type(self).__name__}({', '.join([*map(repr, self.recreate.args), *options])})"
-
-
-# %% [markdown]
-# `_Part` is what every layer is built on. A part has a name and a dtype. Calling a part calls its `run`. On the first call
-# `build_for` sets the dtype, and calls `build`. If two threads call a new layer at once, one builds it while the other waits for
-# the lock `MAKING`. If `trainable` of a part is False, training does not change its variables or those of the parts inside it.
-
-
-# %% tags=["hide-input"]
-#| export layers
-# What all layers share: a name, a dtype, a build on the first call, `trainable`. You may skip how it is written.
-class _Part(Guarded, Reconstructible, Module):
-    hears_training = False  # whether `call` may have an argument `training`
-    building = False  # whether `build_for` is running
-    trainable_flag = True  # see `trainable`
-    name = dtype = built = Unset()  # `__init__` sets them
+    built = building = False  # whether `build_for` has run, or is running
+    trainable = True  # if not, training changes none of its variables, nor those inside
+    name = dtype = Unset()  # `__init__` sets them
+    __setattr__ = guarded
+    call = no_call
 
     def __init__(self, name=None, dtype=None):
-        self.name = self.usual_name() if name is None else name
+        self.name = type(self).__name__.lower() if name is None else name
         self.dtype = None if dtype is None else np.dtype(dtype)
-        self.built = False
-        call = getattr(type(self), "call", None)
-        if call and "training" in inspect.signature(call).parameters and not self.hears_training:
-            raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
+        check_call(self)
 
     def __call__(self, x, training=None):
-        """Return the result of `call`, after a build the first time. Only layers of `levels_more` use `training`."""
-        return self.run(x, training)
+        """Return the result of `call`, after a build on the first call."""
+        check_heard(self, training, Layer)
+        x = as_tensor(x)
+        if not self.built:
+            self.build_for(x.spec.shape, x.dtype)
+        return self.call(x)
 
-    def usual_name(self):
-        """Return the name of a layer that is given none."""
-        return type(self).__name__.lower()
-
+    @built_once
     def build_for(self, shape, dtype):
-        """Call `build`, once. A layer without a dtype takes this one if it is a float dtype, else float32."""
-        with MAKING:
-            if not self.built:
-                self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
-                self.building = True
-                try:
-                    self.build(shape)
-                finally:
-                    self.building = False
-                self.built = True
+        """Call `build`. A layer without a dtype takes this one, if it is of floats."""
+        self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
+        self.build(shape)
 
-    def starting(self, initializer, shape):
-        """Return an initializer's numbers for this shape, in the layer's dtype."""
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # raises if shape or dtype is wrong
-        return np.reshape(lookup("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
+    def build(self, shape):
+        """Make the variables for inputs of this shape."""
 
-    def check_model(self, model):
-        """Raise TypeError if this layer would not work in that model. All layers of this level work in any model."""
-
-    trainable = property(lambda self: self.trainable_flag, doc="Whether its variables may change.")
-
-    @trainable.setter
-    def trainable(self, value):
-        for part in self.named(_Part).values():
-            part.trainable_flag = check_bool(f"{self.name}: trainable", value)
+    def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
+        """Make a variable of this shape, in the layer's dtype."""
+        self.built = not self.building  # a layer that is built by hand is built once
+        dtype = PLACE.device.alloc(shape, self.dtype or "float32").dtype
+        numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
+        return Variable(np.reshape(numbers, shape).astype(dtype), trainable=trainable)
 
     @property
     def trainable_variables(self):
-        """The trainable variables of all parts that are trainable."""
-        still = {v for part in self.named(_Part).values() if not part.trainable_flag for v in part.variables}
+        """The trainable variables. None inside a layer that is not trainable is one."""
+        parts = self.named(Layer).values()
+        still = {v for part in parts if not part.trainable for v in part.variables}
         return [v for v in super().trainable_variables if v not in still]
 
     def __repr__(self):
         sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
         return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
-
-
-# %% [markdown]
-# ## A layer that builds itself (9 min)
-#
-# Here is the second version of a layer. Its base class `_Part` gives it a name, a dtype, and `build_for`, which calls `build`
-# once. Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer
-# goes to `run`, which does what the `if not self.built` of `FirstLayer` did.
-
-
-# %%
-#| export layers most Layer.run
-class Layer(_Part):
-    """A part of a model. Define `call(x)`, and `build(shape)` if it needs variables."""
-
-    def build(self, shape):
-        """Make the variables for inputs of this shape."""
-
-    def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
-        """Make a variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
-        self.built = not self.building  # outside `build`, the first weight marks the layer as built
-        return Variable(self.starting(initializer, shape), trainable=trainable)
-
-    def call(self, x):
-        """Return the layer's output. Raises NotImplementedError unless a subclass defines it."""
-        cure = "rename its `forward`, PyTorch's name" if hasattr(self, "forward") else "write one"
-        raise NotImplementedError(f"{type(self).__name__} has no call; {cure}: `def call(self, x):`")
-
-    def run(self, x, training=None):
-        """Return the result of `call`, after a build on the first call."""
-        x = as_tensor(x)
-        if not self.built:
-            self.build_for(x.spec.shape, x.dtype)
-        return self.call(x)
 
 
 # %% [markdown]
@@ -350,24 +281,15 @@ class Layer(_Part):
 class Dense(Layer):
     """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units])"""
 
-    def __init__(
-        self,
-        units,
-        activation=None,
-        *,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        name=None,
-        dtype=None,
-    ):
+    def __init__(self, units, activation=None, *, name=None, dtype=None):
         super().__init__(name, dtype)
         self.units = check_int(1, "Dense: units", units)
-        self.activation = lookup("activation", ACTIVATIONS, "linear" if activation is None else activation)
-        self.initializers = kernel_initializer, bias_initializer
+        activation = "linear" if activation is None else activation
+        self.activation = lookup("activation", ACTIVATIONS, activation)
 
     def build(self, shape):
-        self.kernel = self.add_weight((shape[-1], self.units), self.initializers[0])
-        self.bias = self.add_weight((1, self.units), self.initializers[1])
+        self.kernel = self.add_weight((shape[-1], self.units))
+        self.bias = self.add_weight((1, self.units), "zeros")
 
     def call(self, x):
         return self.activation(affine(x, self.kernel, self.bias))
@@ -381,18 +303,11 @@ print(after_two_steps(Dense(2), Dense(1)))
 
 # %% [markdown]
 # The call built the layer. After the same two steps as before, the two units differ. From now on `dense` takes rows of four. For
-# other rows the matrix product of level 2 raises an error:
-
-# %%
-try:
-    dense(np.ones((3, 5), "f4"))
-except ValueError as error:
-    print(error)
-
-# %% [markdown]
+# other rows the matrix product of level 2 raises an error.
+#
 # **A good place to stop.** A layer makes its own weights, and its units start different.
 #
-# ## A layer of layers (2 min, optional)
+# ## A layer of layers (2 min)
 #
 # A layer may keep other layers, as attributes or in lists. It finds their variables together with its own.
 
@@ -426,7 +341,7 @@ twice
 #| export losses
 """Losses: one number that says how wrong a prediction is."""
 
-from levels.low_level import Tensor, log, reduce_mean  # noqa: F401 (log is for the blank below)
+from levels.low_level import log, reduce_mean  # noqa: F401 (log is for the blank below)
 
 
 # %%
@@ -462,68 +377,52 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
 # NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. Training would run without an error,
-# but the model would learn only the mean of all labels. So every loss first checks that labels and predictions have the same
-# shape. For probabilities it also checks that they lie between 0 and 1. The method `checked` does that:
+# but the model would learn only the mean of all labels. So every loss first makes tensors of both, and checks that they have the
+# same shape: in its method `checked`. Then it calls its own `call`, and takes the mean.
+#
+# The checks come from `levels/support`. `check_labels` compares the shapes, and if `probabilities` is True it refuses numbers beyond
+# 0 and 1. `check_floats` refuses whole numbers, unless they are `classes`. `check_unweighted` refuses weights of samples, which
+# only the losses of `levels_more` take.
+
+# %%
+#| export losses most Loss.__call__
+from levels.support.inputs import check_floats, check_labels, check_unweighted
 
 
-# %% tags=["hide-input"]
-#| export losses
-# The checks that all losses share: labels and predictions must fit each other. You may skip how they are written.
-class _Checked(Reconstructible):
-    probabilities = classes = False  # whether both are probabilities; whether y_true holds class numbers
+class Loss(Reconstructible):
+    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
 
-    def __init__(self):
-        """Take no arguments. (`Reconstructible` alone would accept any.)"""
+    probabilities = False  # whether both must be
+    classes = False  # whether y_true holds class numbers
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """Return the loss, one number. The core's losses refuse weights of samples."""
+        check_unweighted(self, sample_weight)
+        return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
     def checked(self, y_true, y_pred):
-        """Convert both to tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
+        """Return both as tensors. Raises ValueError, TypeError if they do not fit."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
-        if y_true.dtype.kind != "f" and not self.classes:
-            cure = f"{y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it"
-            raise TypeError(f"{self}: y_true is {y_true.spec}; expected {cure}")
+        check_floats(self, y_true, y_pred)
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError if the shapes differ, or if numbers that must be probabilities are not in [0, 1]."""
-        if y_true.spec.shape != y_pred.spec.shape:
-            cure = "; write y[:, None]" if (*y_true.spec.shape, 1) == y_pred.spec.shape else ""
-            given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
-            raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
-        if self.probabilities:
-            self.check_probabilities("y_true", y_true)
-            self.check_probabilities("y_pred", y_pred)
-
-    def check_probabilities(self, name, x):
-        """Raise ValueError for numbers outside [0, 1]. While a function is traced there are no numbers to check."""
-        p = x.numpy() if type(x) is Tensor else np.empty(0)
-        beyond = p[(p < 0.0) | (p > 1.0)]
-        if beyond.size:
-            wrong = float(max(beyond, key=lambda p: abs(p - 0.5)))
-            raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
+        """Raise ValueError for unequal shapes, and for no probabilities."""
+        check_labels(self, y_true, y_pred)
 
     def __repr__(self):
         return type(self).__name__
 
 
 # %% [markdown]
-# After the check a loss calls its own `call`, and then it takes the mean. The `call` of the first loss is your function. (In Keras
-# it is `tf.keras.losses.MeanSquaredError()`. In PyTorch it is `torch.nn.MSELoss()`, which takes the prediction first.)
+# The `call` of the first loss is your function. (In Keras it is `tf.keras.losses.MeanSquaredError()`. In PyTorch it is
+# `torch.nn.MSELoss()`, which takes the prediction first.)
 
 
 # %%
-#| export losses most Loss.__call__
-class Loss(_Checked):
-    """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        """Return the loss, one number. Raises as `checked` does, and NotImplementedError for weights of samples."""
-        if sample_weight is not None:
-            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
-        return reduce_mean(self.call(*self.checked(y_true, y_pred)))
-
-
+#| export losses
 class MeanSquaredError(Loss):
     """mean((y_pred - y_true)²)"""
 
@@ -590,7 +489,7 @@ from levels.low_level import clip
 
 
 class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred clipped to [1e-7, 1 - 1e-7]."""
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), p clipped to [1e-7, 1 - 1e-7]."""
 
     probabilities = True
 
@@ -598,7 +497,8 @@ class BinaryCrossentropy(Loss):
         return cross_entropy(y_true, clip(y_pred, 1e-7, 1.0 - 1e-7))
 
 
-LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError, "binary_crossentropy": BinaryCrossentropy}
+LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError}
+LOSSES["binary_crossentropy"] = BinaryCrossentropy
 
 # %%
 wrong = Variable(np.array([[0.0]]))
@@ -628,6 +528,7 @@ checks.answer_to("04-certain")
 import math
 
 from levels.low_level import constant, exp, sqrt
+from levels.support.trainings import check_rate, check_same_variables
 
 
 # %%
@@ -650,14 +551,10 @@ def descend(rate, dw, w):
 # </details>
 
 # %%
-w = 1.0
-for _ in range(3):
-    w = descend(0.1, 2 * w, w)  # the gradient of w²
-    print(f"{w:.4f}")
+print(descend(0.1, 2.0, 1.0))
 
 # %% [markdown]
-# Each step takes a fifth of w away, and w² falls. Now we change all variables of a model at once. The model is the line of
-# notebooks 1 to 3, and each step takes ten of its 400 points. `line.batches` holds the **row numbers** of these points for 8,000
+# Now we change all variables of a model at once. The model is the line of notebooks 1 to 3, and each step takes ten of its 400 points. `line.batches` holds the **row numbers** of these points for 8,000
 # steps.
 
 # %%
@@ -687,78 +584,69 @@ print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel()
 #
 # So an optimizer owns variables, too: one for the rate, one for the number of steps, and one for each slot.
 #
-# ## How an optimizer keeps its variables (3 min, optional)
+# ## SGD and Adam (16 min)
 #
-# Run the cell, and read its code only if you like. The setter of `learning_rate` assigns a new rate to the variable. `_owned`
-# checks the pairs of gradient and variable. `build` makes the optimizer's variables. Among them are the slots: each variable of
-# the model gets one for each name in `memory`. They begin at zero. The rate may also be a **schedule**, a function of the step,
-# see `more/04_optimizers`.
+# These variables change with training, but they are not trained themselves:
 
 
-# %% tags=["hide-input"]
+# %%
 #| export optimizers
-# What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
-class _Rated(Reconstructible, Module):
-    excluded = True  # a model that keeps an optimizer does not list the optimizer's variables
-    rate = trained_variables = Unset()  # `__init__` sets them
-
-    def __init__(self, learning_rate=0.01):
-        self.rate = None
-        self.trained_variables = None  # or a dict, whose keys are the variables that it was built for
-        self.learning_rate = learning_rate
-
-    learning_rate = property(lambda self: float(self.rate) if isinstance(self.rate, Variable) else self.rate)
-
-    @learning_rate.setter
-    def learning_rate(self, value):
-        first = value(constant(0.0)) if callable(value) else value  # a schedule can be checked only at step 0
-        first = float(first) if isinstance(first, Operators) else first
-        first = check_positive(f"{type(self).__name__}: learning_rate", first, zero=True)
-        value = value if callable(value) else first
-        if isinstance(self.rate, Variable):
-            self.rate.assign(value)
-        else:
-            self.rate = value
-
-    def _owned(self, grads_and_vars):
-        """Return the gradients and the variables of these pairs. The first call builds the optimizer for them."""
-        gradients, variables = check_pairs(grads_and_vars, Variable, as_tensor)
-        with MAKING:
-            if self.trained_variables is None:
-                self.build(variables)
-        if [*map(id, self.trained_variables)] != [*map(id, variables)]:
-            raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
-        return gradients, variables
-
-    def build(self, variables):
-        """Make the slots for these variables. The first `apply_gradients` calls this."""
-        dtype = variables[0].dtype
-        self.iterations = Variable(np.zeros((), dtype), trainable=False)
-        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
-        zeros = [np.zeros(v.shape, v.dtype) for v in variables]
-        self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
-        self.trained_variables = dict.fromkeys(variables)  # set last: now the optimizer is built
+def _kept(array):
+    """Return a variable that begins as this array, and is not trained."""
+    return Variable(array, trainable=False)
 
 
 # %% [markdown]
-# ## SGD and Adam (11 min)
-#
 # Here is the update itself. `apply_gradients` takes pairs of gradient and variable. It counts the step. For each pair it
-# calls `update`, and assigns the new numbers to the variable and its slots. (`_owned` checks the pairs. On the first call it also
-# makes the slots, one for each name in `memory`, all zeros.)
+# calls `update`, and assigns the new numbers to the variable and its slots. `_owned` checks the pairs. On the first call it also
+# calls `build`, which makes the optimizer's variables. Each variable of the model gets one slot for each name in `memory`.
+# `learning_rate` reads the rate, and assigns a new one to the variable.
 
 
 # %%
 #| export optimizers most Optimizer.apply_gradients
-class Optimizer(_Rated):
-    """An optimizer and its slots. Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
+class Optimizer(Reconstructible, Module):
+    """Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
 
-    memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
+    excluded = True  # a model that keeps an optimizer does not list these variables
+    memory = ()  # the names of the slots: each begins at 0, shaped like its variable
+    rate = trained_variables = Unset()  # `__init__` sets them
+
+    def __init__(self, learning_rate=0.01):
+        self.trained_variables = None  # or a dict: its keys are what it was built for
+        self.learning_rate = learning_rate
+
+    @property
+    def learning_rate(self):
+        return float(self.rate)
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        if self.trained_variables is None:
+            self.rate = check_rate(self, value)
+        else:
+            self.rate.assign(check_rate(self, value))
+
+    def build(self, variables):
+        """Make the slots for these variables, which are trained from now on."""
+        zeros = [np.zeros(v.shape, v.dtype) for v in variables]
+        self.iterations = _kept(np.zeros((), zeros[0].dtype))
+        self.rate = _kept(np.array(self.rate, zeros[0].dtype))
+        self.slots = [{name: _kept(zero) for name in self.memory} for zero in zeros]
+        self.trained_variables = dict.fromkeys(variables)  # set last: now it is built
+
+    def _owned(self, grads_and_vars):
+        """Return the gradients and the variables, after a build the first time."""
+        gradients, variables = check_pairs(grads_and_vars, Variable, as_tensor)
+        with MAKING:
+            if self.trained_variables is None:
+                self.build(variables)
+        return gradients, check_same_variables(self, variables)
 
     def apply_gradients(self, grads_and_vars):
-        """Apply pairs (gradient, variable). Raises TypeError for anything else, ValueError if the variables change."""
+        """Take one step with pairs (gradient, variable)."""
         gradients, variables = self._owned(grads_and_vars)
-        rate = self.rate(self.iterations) if callable(self.rate) else self.rate
+        rate = self.rate
         self.iterations.assign(self.iterations + 1.0)
         for dw, w, slots in zip(gradients, variables, self.slots):
             new = self.update(rate, dw, w, *slots.values())
@@ -793,6 +681,8 @@ for rate in (0.1, 0.1, 0.001):
     print(f"rate {rate}: w = {float(w):.4f}")
 
 # %% [markdown]
+# **A good place to stop.** An optimizer changes all variables of a model, and owns its rate.
+#
 # **Adam** ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980)) remembers two running means: `m` of the gradient, and `v` of
 # its square. At each step the new mean is β times the old mean plus (1 - β) times the new number. The mean begins at 0, so it is
 # too small at first. Here the gradient is always 1:
@@ -806,30 +696,32 @@ for t in (1, 2, 3):
 # %% [markdown]
 # After t steps m is too small by the factor 1 - βᵗ, so Adam divides by that factor. Then it divides the mean of the gradient by
 # the root of the mean square. So each gradient is measured against its own usual size. (The code computes βᵗ as exp(t·log β),
-# because t is a variable and `exp` is one of our ops.)
+# because t, the number of steps, is the variable `iterations`, and `exp` is one of our ops.)
 
 
 # %%
 #| export optimizers most Adam.update
 class Adam(Optimizer):
-    """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²; w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
+    """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²
+    w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
 
-    Kingma and Ba, 2015, Algorithm 1. (Keras adds ε to √v before the correction, so its ε counts for more at first.)
+    Kingma and Ba, 2015, Algorithm 1. (Keras adds ε before the correction.)
     """
 
     memory = "m", "v"
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7):
         super().__init__(learning_rate)
-        self.betas = check_positive("Adam: beta_1", beta_1, 1.0), check_positive("Adam: beta_2", beta_2, 1.0)
+        self.beta_1 = check_positive("Adam: beta_1", beta_1, 1.0)
+        self.beta_2 = check_positive("Adam: beta_2", beta_2, 1.0)
         self.epsilon = check_positive("Adam: epsilon", epsilon)
 
     def update(self, rate, dw, w, m, v):
-        (b1, b2), t = self.betas, self.iterations
-        m = b1 * m + (1.0 - b1) * dw
-        v = b2 * v + (1.0 - b2) * (dw * dw)
-        c1, c2 = 1.0 - exp(t * math.log(b1)), 1.0 - exp(t * math.log(b2))
-        return w - rate * (m / c1) / (sqrt(v / c2) + self.epsilon), m, v
+        m = self.beta_1 * m + (1.0 - self.beta_1) * dw
+        v = self.beta_2 * v + (1.0 - self.beta_2) * (dw * dw)
+        m_hat = m / (1.0 - exp(self.iterations * math.log(self.beta_1)))
+        v_hat = v / (1.0 - exp(self.iterations * math.log(self.beta_2)))
+        return w - rate * m_hat / (sqrt(v_hat) + self.epsilon), m, v
 
 
 OPTIMIZERS = {"sgd": SGD, "adam": Adam}
@@ -883,8 +775,9 @@ checks.predict(
 # %%
 def run(optimizer, x, y, updates=1000):
     """Fit x @ w + b from zero, all rows in each step. Return losses, path (if x has one column) and model."""
-    model = Dense(1, kernel_initializer="zeros")
+    model = Dense(1)
     model(x)
+    model.set_weights([np.zeros(v.shape) for v in model.variables])
 
     @function
     def step(x, y):
@@ -928,9 +821,8 @@ print(f"curvature {curvature:.0f}: a step goes {0.01 * curvature:.2f}·d")
 
 # %%
 inputs = {"raw": millimetres, "standardised": tasks.standardise(millimetres, millimetres)[0]}
-for name, racer in {"SGD(0.5)": SGD(0.5), "Adam(0.5)": Adam(0.5)}.items():
-    losses, *_ = run(racer, inputs["standardised"], kilograms)
-    print(f"{name:10} {losses[0]:.4f} {losses[1]:.4f} {losses[2]:.4f} … {losses[-1]:.4f}")
+losses, *_ = run(SGD(0.5), inputs["standardised"], kilograms)
+print(f"{losses[0]:.4f} {losses[1]:.4f} {losses[2]:.4f} … {losses[-1]:.4f}")
 
 # %% [markdown]
 # At rate 0.5 a step goes exactly the distance d, so SGD reaches the lowest point after one update. No optimizer is faster.
@@ -974,7 +866,7 @@ race.fewest(run, {"SGD": SGD, "Adam": Adam}, inputs, kilograms, RATES)
 #
 # **A good place to stop.** You have layers, losses and optimizers, and you know why to scale inputs first.
 #
-# ## Data that arrives in batches (3 min)
+# ## Data that arrives in batches (11 min)
 #
 # Training takes its rows in batches, in a new order for each pass over the data. The rows lie in memory, so a batch is just a few
 # row numbers. A generator could make them, but it has one flaw:
@@ -1008,36 +900,52 @@ print(np.sort(recipe.make().ravel()), recipe.make().shape)
 
 # %% [markdown]
 # Here the recipe made two passes. The sorted numbers show that the first pass holds all six rows. The shape shows that the
-# second has two batches of three. The second version, `Dataset`, adds four things: a last batch that may be shorter, the arrays
-# that `gather` takes each batch from, a seed that repeats an order, and checks. It is made by `from_tensor_slices` from a tuple
-# of arrays, or by `from_batches` from two arrays and the row numbers of all batches.
+# second has two batches of three. `Dataset` adds four things: a last batch that may be shorter, the arrays that `gather` takes
+# each batch from, a seed that repeats an order, and checks. It is made by `from_tensor_slices` from a tuple of arrays, or by
+# `from_batches` from two arrays and the row numbers of all batches.
 #
-# ## How `Dataset` is written (6 min, optional)
-#
-# Run the cells, and read their code only if you like. The first holds what is made once: the arrays, and the first recipe. In the
-# second, `shuffle` and `batch` are recipes around a recipe, as above. The argument `buffer_size` comes from TensorFlow, which
-# draws each row at random from a buffer of that many rows. Here it must be at least the number of all rows. The seed and the
-# number of the pass fix the order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that).
+# The shuffled recipe comes first. The seed and the number of the pass fix the order
+# ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that). Without a seed, `RANDOM` draws one.
 
 
-# %% tags=["hide-input"]
+# %%
 #| export data
-"""Data in batches: a dataset holds arrays, and a recipe for the numbers of their rows."""
+"""Data in batches: arrays, and a recipe for the numbers of their rows."""
 
 import itertools
-import reprlib
 
 from levels.low_level import gather
-from levels.support.inputs import row_numbers
+from levels.support.inputs import check_arrays, check_batches, row_numbers
 
 
-class _Rows(Reconstructible):
-    """Rows of a tuple of `arrays`. `make()` returns row numbers: [rows], or batches of them."""
+def _shuffled(make, seed):
+    """Return a recipe for the rows of another one, in a new order in each pass."""
+    seed = RANDOM.getrandbits(32) if seed is None else seed
+    check_int(0, "shuffle: seed", seed)
+    passes = itertools.count()
 
-    def __init__(self, stage, make, length, arrays, batches=False, before=()):
-        self.stage, self.make, self.length = stage, make, length
-        self.arrays, self.batches = arrays, batches
-        self.stages = [*before, self]  # all stages from the source to this one
+    def make_again():
+        draw = np.random.RandomState(np.random.PCG64([seed, next(passes)]))
+        return draw.permutation(make())
+
+    return make_again
+
+
+# %% [markdown]
+# `shuffle` and `batch` are recipes around a recipe, as above. The argument `buffer_size` comes from TensorFlow, which draws each
+# row at random from a buffer of that many rows. Here it must be at least the number of all rows.
+
+
+# %%
+#| export data most Dataset.batch
+class Dataset:
+    """Rows of a tuple of arrays, as in `tf.data`, shuffled and in batches."""
+
+    def __init__(self, arrays, make, length, batches=False):
+        self.arrays = arrays
+        self.make = make  # returns row numbers, or batches of them
+        self.length = length
+        self.batches = batches
 
     def __len__(self):
         return self.length
@@ -1047,68 +955,45 @@ class _Rows(Reconstructible):
             yield tuple(gather(x, constant(rows, np.int64)) for x in self.arrays)
 
     def rows(self):
-        """Return the arrays and a pass of row numbers, for `function(step).over`. Raises TypeError without batches."""
-        if not self.batches:
-            raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
+        """Return the arrays, and one pass of batches for `function(step).over`."""
+        check_batches("rows", self, True)
         return self.arrays, self.make()
-
-    def __repr__(self):
-        return " → ".join(data.stage for data in self.stages)
 
     @classmethod
     def from_tensor_slices(cls, arrays):
-        """Make a dataset from a tuple of arrays. Raises TypeError for anything else, ValueError for unequal lengths."""
-        if not isinstance(arrays, tuple):
-            raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
-        counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
-        if len({*counts}) != 1 or not counts[0]:
-            raise ValueError(f"arrays of {counts} rows; expected as many in each, and at least one")
-        return cls("from_tensor_slices", lambda: np.arange(counts[0]), counts[0], tuple(map(constant, arrays)))
+        """Make a dataset of the rows of a tuple of arrays, which are equally long."""
+        n = check_arrays(arrays)
+        return cls(tuple(map(constant, arrays)), lambda: np.arange(n), n)
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """Make a dataset of batches (x, y) from row numbers `batches`[steps, batch]. Raises ValueError, IndexError."""
+        """Make a dataset of batches (x, y) from row numbers `batches`[steps, batch]."""
         source = cls.from_tensor_slices((x, y))
         rows = row_numbers("from_batches: batches", batches, len(source))
-        return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
-
-
-# %%
-#| export data most Dataset.batch
-class Dataset(_Rows):
-    """Rows of a tuple of arrays, as in `tf.data`, with stages that shuffle and batch them."""
+        return cls(source.arrays, lambda: rows, len(rows), batches=True)
 
     def shuffle(self, buffer_size, seed=None):
-        """Shuffle anew in each pass. The same seed gives the same orders. Raises ValueError for too small a buffer."""
-        n = check_int(self.length, "shuffle: buffer_size", buffer_size)
-        seed = RANDOM.getrandbits(32) if seed is None else check_int(0, "shuffle: seed", seed)
-        passes = itertools.count()
-
-        def make():
-            rows = self.make()
-            order = np.random.RandomState(np.random.PCG64([seed, next(passes)])).permutation(len(rows))
-            return rows[order] if isinstance(rows, np.ndarray) else [rows[k] for k in order]
-
-        return type(self)(f"shuffle({n})", make, self.length, self.arrays, self.batches, self.stages)
+        """Shuffle anew in each pass. The same seed gives the same orders."""
+        check_batches("shuffle", self, False)
+        check_int(len(self), "shuffle: buffer_size", buffer_size)
+        return Dataset(self.arrays, _shuffled(self.make, seed), len(self))
 
     def batch(self, batch_size):
-        """Make batches of that many rows; the last one may be shorter. Raises ValueError for a dataset of batches."""
+        """Make batches of that many rows. The last one may be shorter."""
+        check_batches("batch", self, False)
         n = check_int(1, "batch: batch_size", batch_size)
-        if self.batches:
-            raise ValueError(f"batch: {self.length} batches make no batch of {n}")
 
         def make():
-            rows = self.make()
-            return np.split(rows, range(n, len(rows), n)) if len(rows) % n else rows.reshape(-1, n)
+            return np.split(self.make(), range(n, len(self), n))
 
-        return type(self)(f"batch({n})", make, -(-self.length // n), self.arrays, True, self.stages)
+        return Dataset(self.arrays, make, math.ceil(len(self) / n), batches=True)
 
 
 # %% [markdown]
-# ## Two rings in batches (3 min)
+# ## Two rings in batches (2 min)
 #
 # The first cell puts seven rows into batches of three. The second takes the 4,000 points of the two rings, shuffles all of them
-# and makes batches of 100. Its figure shows what each stage holds.
+# and makes batches of 100. (A figure of the stages is in `more/04_pipeline`.)
 
 # %%
 print(*(x.numpy() for (x,) in Dataset.from_tensor_slices((np.arange(7.0),)).batch(3)))
@@ -1121,14 +1006,6 @@ def in_batches():
     return Dataset.from_tensor_slices((rings.x, rings.y)).shuffle(4000, seed=1).batch(100)
 
 
-data = in_batches()
-figures.pipeline(data, next(iter(data)))
-
-# %%
-for _ in range(2):
-    x, y = next(iter(data))
-    print(x.shape, y.shape, "the first y:", *y.numpy()[:12, 0].astype(int))
-
 # %% [markdown]
 # Each pass has a new order, and the same seed gives the same orders again.
 #
@@ -1139,9 +1016,11 @@ for _ in range(2):
 mean = function(lambda x, y: reduce_mean(x * y))
 arrays, batches = in_batches().rows()
 one_by_one = [float(mean(x, y)) for x, y in in_batches()]
-print(batches.shape, mean.over(*arrays, batches).numpy().tolist() == one_by_one)
+print(len(batches), "batches", mean.over(*arrays, batches).numpy().tolist() == one_by_one)
 
 # %% [markdown]
+# **A good place to stop.** You have the four kinds of part: layers, losses, optimizers and datasets.
+#
 # ## The surprise, explained (3 min)
 #
 # The line over all penguins had no column for the species, because a species is a word and not a number. The numbers 0, 1 and 2
@@ -1174,7 +1053,7 @@ penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 # because the model has only one slope for all species. (The lines of Adelies and Chinstraps nearly coincide.) An effect without a
 # column of its own goes into the weights of the columns that vary with it.
 #
-# ## The two tasks on this level (11 min)
+# ## The two tasks on this level (10 min)
 #
 # ### Data
 
@@ -1204,7 +1083,7 @@ from levels.support.inputs import check_inputs, check_task
 # %%
 #| export tasks
 def _train(layers, loss_of, sgd, data, weights):
-    """Train a chain of layers from these starting weights, with one step for each batch of the data."""
+    """Train a chain of layers from starting weights, one step per batch of the data."""
 
     def model(rows):
         for layer in layers:
@@ -1242,12 +1121,13 @@ def _train(layers, loss_of, sgd, data, weights):
 # %%
 #| export tasks
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     layers = [Dense(1)]  # model
     loss_of = MeanSquaredError()
 
-    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
+    data = Dataset.from_batches(x, y, batches)
+    return _train(layers, loss_of, SGD(learning_rate), data, weights)
 
 
 # %%
@@ -1267,12 +1147,8 @@ print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 # %%
 figures.regression(task, fit)
 
-# %%
-penguins = tasks.penguins_mass()
-figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
-
 # %% [markdown]
-# On penguins that it has not seen, the model explains 0.798 of the variance of the masses. That share is called R².
+# On points that it has not seen, the model explains nearly all of the variance of y. That share is called R².
 #
 # ### The second task: a net
 #
@@ -1282,12 +1158,13 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
+    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. Shapes: see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()
 
-    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
+    data = Dataset.from_batches(x, y, batches)
+    return _train(layers, loss_of, SGD(learning_rate), data, weights)
 
 
 # %%
@@ -1299,15 +1176,8 @@ print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, bel
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# All 24,000 losses equal those of level 1, where the net was a program of machine instructions. Can the same net tell the sex of
-# a penguin from its measurements?
-
-# %%
-sex = tasks.penguins_sex()
-figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
-
-# %% [markdown]
-# It is right for nine in ten. Always giving the more common answer would be right for about half.
+# All 24,000 losses equal those of level 1, where the net was a program of machine instructions.
+# (Notebook 5 trains both models on penguins, too.)
 #
 # ## What this level cost (9 min)
 #

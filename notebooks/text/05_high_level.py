@@ -3,8 +3,8 @@
 #
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
-# This is the level of `tf.keras.Model`. The libraries torchkeras and Lightning add this level to PyTorch. It takes less than
-# two hours without the optional sections.
+# This is the level of `tf.keras.Model`. The libraries torchkeras and Lightning add this level to PyTorch. It takes two
+# sittings of less than an hour.
 
 # %%
 from course import build, compare, figures, tasks
@@ -120,7 +120,7 @@ checks.answer_to("05-reversed")
 # We write a small piece of code for each of these. Then we put the pieces into one loop, and the loop into a model. You write the
 # part for the epochs, in three blanks.
 #
-# ## The loop, taken apart (33 min)
+# ## The loop, taken apart (32 min)
 #
 # ### Speed: a pass is one call
 #
@@ -177,23 +177,30 @@ import numpy as np
 
 
 class History:
-    """The record of a training: the `losses` of all steps, and `history`, {name: [one number per epoch]}."""
+    """The record of a training: the losses of all steps, and numbers for each epoch."""
 
     def __init__(self):
-        self.passes, self.epochs = [], []  # for each pass an array of losses; for each epoch {name: number}
+        self.passes = []  # for each pass an array, the losses of its steps
+        self.epochs = []  # for each epoch {name: number}
 
-    losses = property(lambda self: np.concatenate(self.passes) if self.passes else np.empty(0))
+    @property
+    def losses(self):
+        """The loss of each step, [steps]."""
+        return np.concatenate(self.passes or [np.empty(0)])
 
     @property
     def history(self):
         """{"loss": [one number per epoch], …}"""
-        names = dict.fromkeys(name for logs in self.epochs for name in logs)
-        return {name: [logs[name] for logs in self.epochs if name in logs] for name in names}
+        found = {}
+        for logs in self.epochs:
+            for name, number in logs.items():
+                found.setdefault(name, []).append(number)
+        return found
 
     @property
     def last(self):
         """The last number of each name as text: "loss 7.62, …"."""
-        return ", ".join(f"{name} {values[-1]:.4g}" for name, values in self.history.items())
+        return ", ".join(f"{name} {x[-1]:.4g}" for name, x in self.history.items())
 
     def __repr__(self):
         return f"History of {len(self.losses):,} steps: {self.last}"
@@ -226,7 +233,7 @@ checks.predict(
 # %%
 #| export loops blank epoch_loss
 def epoch_loss(losses, rows):
-    """The mean over all rows, where step k had a mean loss of losses[k] over rows[k] rows."""
+    """The mean over all rows: step k had a mean loss of losses[k] over rows[k] rows."""
     ...  # 1 line
 
 
@@ -238,7 +245,7 @@ def epoch_loss(losses, rows):
 #
 # ```python
 # def epoch_loss(losses, rows):
-#     """The mean over all rows, where step k had a mean loss of losses[k] over rows[k] rows."""
+#     """The mean over all rows: step k had a mean loss of losses[k] over rows[k] rows."""
 #     return float(np.dot(losses, rows)) / sum(rows)
 # ```
 # </details>
@@ -263,7 +270,7 @@ checks.answer_to("05-epoch")
 # %%
 #| export loops blank run_epochs
 def run_epochs(epochs, tell, one_pass, ended):
-    """For each epoch: tell its beginning, go through the data, tell its end and its logs, and stop if `ended` says so."""
+    """Go through the data, and tell begin and end, in each epoch, until `ended`."""
     ...  # 6 lines
 
 
@@ -276,7 +283,7 @@ def run_epochs(epochs, tell, one_pass, ended):
 #
 # ```python
 # def run_epochs(epochs, tell, one_pass, ended):
-#     """For each epoch: tell its beginning, go through the data, tell its end and its logs, and stop if `ended` says so."""
+#     """Go through the data, and tell begin and end, in each epoch, until `ended`."""
 #     for epoch in range(epochs):
 #         tell("on_epoch_begin", epoch)
 #         logs = one_pass()
@@ -297,32 +304,27 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 # ### When to stop
 #
 # Training ends after an epoch if other code has set `model.stop_training`. It also ends when the loss is infinite or not a number
-# (NaN), because the weights are lost then. In that case we raise an error that names the most frequent cure, a lower learning rate.
-# There is one exception: if `stop_training` is set, the training ends without an error, whatever the loss is. Your `ended` is
-# also given the model.
+# (NaN), because the weights are lost then. `ended` answers with True or False. Your `ended` is also given the model.
 
 
 # %%
 #| export loops blank ended
 def ended(model, epoch, logs):
-    """Whether `model.stop_training` is set. If not, raises FloatingPointError for a loss that is not finite."""
-    ...  # 4 lines
+    """Whether it ends: `model.stop_training` is set, or the loss is not finite."""
+    ...  # 1 line
 
 
 # %% [markdown]
 # <details><summary>Hint</summary>Ask two questions: is the loss finite, and is <code>model.stop_training</code>
 # set?</details>
-# <details><summary>Second hint</summary><code>math.isfinite(logs["loss"])</code> answers the first. If the loss is not finite
-# and <code>stop_training</code> is not set, <code>raise FloatingPointError(…)</code>.</details>
+# <details><summary>Second hint</summary><code>math.isfinite(logs["loss"])</code> answers the first. Join both with
+# <code>or</code>.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
 # def ended(model, epoch, logs):
-#     """Whether `model.stop_training` is set. If not, raises FloatingPointError for a loss that is not finite."""
-#     if not model.stop_training and not math.isfinite(logs["loss"]):
-#         told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
-#         raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
-#     return model.stop_training
+#     """Whether it ends: `model.stop_training` is set, or the loss is not finite."""
+#     return model.stop_training or not math.isfinite(logs["loss"])
 # ```
 # </details>
 
@@ -330,11 +332,7 @@ def ended(model, epoch, logs):
 from types import SimpleNamespace
 
 going, stopped = SimpleNamespace(stop_training=False), SimpleNamespace(stop_training=True)
-print(ended(going, 0, {"loss": 7.0}), ended(stopped, 0, {"loss": 7.0}))
-try:
-    ended(going, 3, {"loss": math.inf})
-except FloatingPointError as error:
-    print(error)
+print(ended(going, 0, {"loss": 7.0}), ended(stopped, 0, {"loss": 7.0}), ended(going, 3, {"loss": math.inf}))
 
 # %% [markdown]
 # ### Callbacks
@@ -347,7 +345,7 @@ except FloatingPointError as error:
 # %%
 #| export loops
 class Callback:
-    """Methods that `fit` calls. Set self.model.stop_training = True to end it. logs: {"loss": …}"""
+    """Methods that `fit` calls. To end it, set self.model.stop_training = True."""
 
     model = None
 
@@ -358,48 +356,30 @@ class Callback:
 
 
 # %% [markdown]
-# ### Convenience: names
+# ### A pass
 #
-# A `Training` keeps the optimizer and the loss that were chosen. It looks up a name such as "mse" in level 4's tables, with
-# `lookup` from `levels/support`. Its method `one_pass(step, data, history)` is our one call of `.over`. It adds the losses to the
-# history, and returns the numbers of the epoch.
+# `one_pass` is our one call of `.over`. It adds the losses to a history, and returns the numbers of the epoch. (If the step does
+# not return a loss, `check_losses` from `levels/support` says so.)
 
 # %%
-#| export loops most Training.one_pass
-from levels.mid_level import LOSSES, OPTIMIZERS, Reconstructible
-from levels.support.checks import lookup
-from levels.support.inputs import check_losses
+#| export loops most one_pass
+from levels.support.trainings import check_losses
 
 
-class Training(Reconstructible):
-    """The optimizer and loss that `compile` chose, and a pass over data. Raises NotImplementedError for metrics."""
-
-    def __init__(self, optimizer, loss, metrics=()):
-        optimizer = lookup("optimizer", OPTIMIZERS, optimizer)
-        self.optimizer = optimizer() if isinstance(optimizer, type) else optimizer
-        loss = lookup("loss", LOSSES, loss)
-        self.losses = [loss() if isinstance(loss, type) else loss]  # one per output; here there is one
-        if metrics:
-            raise NotImplementedError("compile: metrics are for the models of levels_more.high_level")
-
-    def loss(self, model, y, predicted):
-        """Return the loss of a batch."""
-        return self.losses[0](y, predicted)
-
-    def one_pass(self, step, data, history=None):
-        """Run a `function` over all batches; a history keeps the losses. Return {"loss": the mean over all rows}."""
-        arrays, batches = data.rows()
-        losses = check_losses(step, step.over(*arrays, batches)).numpy()
-        if history is not None:
-            history.passes.append(losses)
-        return {"loss": epoch_loss(losses, [len(batch) for batch in batches])}
+def one_pass(step, data, history=None):
+    """Run a step over all batches, noted in a history. Return {"loss": mean}."""
+    arrays, batches = data.rows()
+    losses = step.over(*arrays, batches)
+    losses = check_losses(step, losses).numpy()
+    if history is not None:
+        history.passes.append(losses)
+    return {"loss": epoch_loss(losses, [len(batch) for batch in batches])}
 
 
 # %%
 dense.set_weights(task.weights)
-chosen = Training(model.optimizer, "mse")
 forty = Dataset.from_batches(task.x, task.y, task.batches[:40])
-print(f"loss {chosen.one_pass(function(step), forty)['loss']:.6g}")
+print(f"loss {one_pass(function(step), forty)['loss']:.6g}")
 
 # %% [markdown]
 # The task has 400 rows. Forty batches of ten show each of them once, so this pass was an epoch.
@@ -407,15 +387,21 @@ print(f"loss {chosen.one_pass(function(step), forty)['loss']:.6g}")
 # ### The whole loop
 #
 # `run_training` puts the pieces together, and gives your `run_epochs` its three functions. `tell` calls a method of each callback.
-# `one_pass` goes through the data, and adds the epoch's numbers to the history. The third is your `ended`, with the model filled
-# in. Even after an error the history holds what was done until then, and `on_train_end` is called. With callbacks the step is
-# traced anew in each epoch, because a callback may have changed a number that a layer reads.
+# `one_epoch` is a pass, whose numbers it adds to the history. The third is your `ended`, with the model filled in. Even after an error the history holds what was done until then, and `on_train_end` is called. After the loop,
+# `check_last_loss` from `levels/support` raises an error if the last loss is not finite. (If `stop_training` is set, it does
+# not: then the end was wanted.) With callbacks the step is traced anew in each epoch, because a callback may have changed a
+# number that a layer reads.
 
 
 # %%
 #| export loops most run_training
-def run_training(model, data, epochs, callbacks=(), verbose=0):
-    """Train on a Dataset of batches. Return a History (in `model.history` after errors). verbose=1 prints epochs."""
+from levels.support.checks import check_int
+from levels.support.trainings import check_last_loss
+
+
+def run_training(model, data, epochs, callbacks=(), verbose=0, one_pass=one_pass):
+    """Train on a Dataset of batches. Return a History, `model.history` after errors."""
+    epochs = check_int(0, "epochs", epochs)
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)
@@ -427,26 +413,34 @@ def run_training(model, data, epochs, callbacks=(), verbose=0):
         if verbose and event == "on_epoch_end":
             print(f"Epoch {args[0] + 1}/{epochs}: {history.last}")
 
-    def one_pass():
+    def one_epoch():
         if callbacks:
             step.renew()  # they may have changed what a layer reads
-        history.epochs.append(model.training.one_pass(step, data, history))
+        history.epochs.append(one_pass(step, data, history))
         return history.epochs[-1]  # the dict itself: callbacks may add to it
 
     tell("on_train_begin")
     try:
-        run_epochs(epochs, tell, one_pass, lambda epoch, logs: ended(model, epoch, logs))
+        run_epochs(epochs, tell, one_epoch, lambda *now: ended(model, *now))
     finally:
         tell("on_train_end")
+    check_last_loss(model, history.epochs)
     return history
 
 
+# %%
+lost = SimpleNamespace(train_step=lambda x, y: step(x, y) * math.inf)
+try:
+    run_training(lost, forty, 2)
+except FloatingPointError as error:
+    print(error)
+
 # %% [markdown]
-# The loop needs only two things from its model: a `training` and a `train_step`. So anything that has both can be trained:
+# The loop needs only one thing from its model: a `train_step`. So anything that has one can be trained:
 
 # %%
 dense.set_weights(task.weights)
-student = SimpleNamespace(training=chosen, train_step=step)
+student = SimpleNamespace(train_step=step)
 run_training(student, forty, 2, verbose=1)
 run_training(student, forty, 198)
 print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losses[-1]).hex()})")
@@ -455,24 +449,19 @@ print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losse
 # This is not the 9.209 from above. The student saw the same 40 batches 200 times, but the task puts the rows into a new order in
 # each epoch. So the two last batches do not hold the same rows.
 #
-# **A good place to stop.** The loop is complete: it trains anything that has a `training` and a `train_step`.
+# **A good place to stop.** The loop is complete: it trains anything that has a `train_step`.
 #
-# ## What a model does with its arguments (11 min, optional)
+# ## A model (25 min)
 #
-# The loop needs a Dataset of batches, but Keras also takes arrays:
-
-# %%
-try:
-    run_training(student, (task.x, task.y), 1)
-except AttributeError as error:
-    print(error)
-
-# %% [markdown]
+# We put our student together by hand, and its step works only for the layer `dense`. A **model** brings its own `train_step`. It
+# is itself a layer, so it owns variables and can be called.
+#
 # ### Arrays become batches
 #
-# Your data may be arrays, lists or whole numbers. `prepared` makes tensors from them, in the model's dtype. `dtype_for` finds that
-# dtype. If the targets are a list of numbers, and the model gives a column, `prepared` makes a column of the targets, as Keras
-# does. And it refuses a NaN, with `check_finite` from `levels/support`.
+# The loop needs a Dataset of batches, but Keras also takes arrays, lists and whole numbers. `prepared` makes tensors of them, in
+# the model's dtype, which `dtype_for` finds. If the targets are a list of numbers, and the model gives a column, `prepared` makes a
+# column of the targets, as Keras does. The checks are in `levels/support`, most of them in its file `trainings`: `check_arrays`
+# refuses arrays of different lengths, and `check_training` refuses a NaN, and targets that do not fit the loss.
 
 # %%
 #| export models
@@ -482,28 +471,31 @@ import copy
 
 from levels.hardware import PLACE
 from levels.low_level import Variable, constant, trace
-from levels.mid_level import Layer, Loss
-from levels.support.inputs import check_finite
+from levels.mid_level import Layer
+from levels.support import trainings
+from levels.support.checks import check_bool
+from levels.support.inputs import check_arrays
 
 
 def dtype_for(model, x):
-    """Return the dtype of the model's variables and layers; without any, that of x if it is float, else float32."""
-    found = [getattr(part, "dtype", None) for part in (*model.named((Variable, Layer)).values(), x)]
-    return next((dtype for dtype in found if dtype in ("float32", "float64")), np.dtype("float32"))
+    """Return the dtype of the model's variables or layers, or x's, or float32."""
+    for part in (*model.named((Variable, Layer)).values(), x):
+        dtype = getattr(part, "dtype", None)
+        if dtype in ("float32", "float64"):
+            return dtype
+    return np.dtype("float32")
 
 
 def prepared(model, x, y):
-    """Convert x, y to the model's dtype. y[rows] becomes [rows, 1] if the model gives that. Raises ValueError."""
-    dtype, loss = dtype_for(model, x), model.training.losses[0]
-    x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # raises for unequal lengths
-    check_finite("x", x.numpy())
-    check_finite("y", y.numpy())
-    given = constant(model.predict(x.numpy()[:32]))  # a program: no kernel is compiled for it
-    if (*y.shape, 1) == (*y.shape[:1], *given.shape[1:]):
+    """Return x, y as tensors of the model's dtype, y[rows] as [rows, 1] if need be."""
+    dtype = dtype_for(model, x)
+    x = constant(x, dtype)
+    y = constant(y, dtype)
+    check_arrays((x, y))
+    first = constant(model.predict(x.numpy()[:32]))
+    if (*y.shape[1:], 1) == first.shape[1:]:
         y = constant(y.numpy()[:, None])
-    if isinstance(loss, Loss):  # check all targets, and the model's output for the first rows
-        loss.check(y, y)
-        loss.check(constant(y.numpy()[:32]), given)
+    trainings.check_training(model.loss, x, y, constant(y.numpy()[:32]), first)
     return x, y
 
 
@@ -514,80 +506,49 @@ def prepared(model, x, y):
 # %%
 #| export models
 def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
-    """Make a Dataset of batches for this model from arrays x, y, (x, y) or a Dataset. Raises TypeError, ValueError."""
+    """Make a Dataset of batches from arrays x, y, from (x, y), or from a Dataset."""
+    trainings.check_parts(model, model.named(Layer).values())
     if isinstance(x, Dataset):
         data = copy.copy(x)
-        data.arrays = prepared(model, *x.arrays) if isinstance(x.arrays, tuple) else x.arrays
+        data.arrays = prepared(model, *trainings.check_pair(x.arrays))
         return data
-    parts = x if isinstance(x, tuple) and y is None else (x, y)
-    if any(part is None for part in parts):
-        raise TypeError(f"x is a {type(x).__name__}, y is missing: give x and y, or a Dataset of batches (x, y)")
-    rows = Dataset.from_tensor_slices(prepared(model, *parts))
-    return (rows.shuffle(len(rows)) if shuffle else rows).batch(batch_size)
-
-
-# %%
-dense.training = chosen  # `prepared` looks up the model's loss there,
-dense.predict = lambda x: dense(x).numpy()  # and compares the answers with the first outputs
-for rows in prepared(dense, [[1, 2], [3, 4]], [True, False]):
-    print(rows)
-
-# %% [markdown]
-# The error for a mistake is one sentence, and says what would be right:
-
-# %%
-for wrong in (lambda: Training("adm", "mse"), lambda: batches_of(dense, task.x, task.y[:300])):
-    try:
-        wrong()
-    except ValueError as error:
-        print(error)
-
-# %% [markdown]
-# ### Layers are checked
-#
-# Before its first training, a model checks that each layer inside works in this model. All layers of level 4 do, but those of the
-# package `levels_more` need a model of `levels_more`.
-
-
-# %%
-#| export models
-class _BaseModel(Layer):
-    """A layer made of layers. Before its first training it checks that they work in it."""
-
-    looked = False  # whether it has checked them
-
-    def check_parts(self):
-        """Raise TypeError for a layer that would not work in this model."""
-        for part in self.named(Layer).values():
-            part.check_model(self)
-
-    def run(self, x, training=None):
-        """Return the result of `call`. Before the first training, check the layers."""
-        if training and not self.looked:
-            self.check_parts()
-            self.looked = True
-        return super().run(x, training)
+    rows = Dataset.from_tensor_slices(prepared(model, *trainings.check_pair(x, y)))
+    if check_bool("fit: shuffle", shuffle):
+        rows = rows.shuffle(len(rows))
+    return rows.batch(batch_size)
 
 
 # %% [markdown]
-# ## A model (20 min)
+# ### A layer that trains itself
 #
-# We put our student together by hand, and its step works only for the layer `dense`. A **model** brings its own `training` and
-# `train_step`. It is itself a layer, so it owns variables and can be called. We write it in two steps: first a layer that can be
-# trained, then a layer that trains itself.
+# A `Model` has six methods:
 #
-# ### A layer that can be trained
+# - `compile` chooses an optimizer and a loss, each by its name or as an object.
+# - `train_step` is the body of level 4's loop, written once for all models.
+# - `fit` trains. `batches_of` makes batches of its arrays. Then `fit` calls `run_training`.
+# - `evaluate` returns the mean loss over given rows. It makes the same pass, with a step that updates nothing.
+# - `predict` calls the model, without targets.
+# - `build` makes the variables before there is any data. It calls the model on a row that has a shape, but no numbers.
 #
-# `compile` makes a `Training`. `train_step` is the body of level 4's loop, written once for all models. The base class `_BaseModel`,
-# from the optional section above, is a layer that checks the layers inside it.
-
+# `fit` takes these arguments of Keras' `fit`: `x` and `y` (arrays, or a Dataset of batches as `x`), `batch_size`, `epochs`,
+# `verbose` (0 or 1), `callbacks` and `shuffle`. The course's second package, `levels_more`, takes the others too, such
+# as `validation_data` and weights for rows. It also has metrics, and callbacks for each batch. When one of your layers fails,
+# `@short` leaves our own functions out of the error message. The checks are functions of `levels/support`: each returns, or
+# raises an error in one sentence. As in Keras, an optimizer and a loss may be chosen by their names: `chosen` from `levels/support`
+# looks up a name such as "mse" in a table of level 4. Before `compile` the loss is `uncompiled`, an error that says what to do.
 
 # %%
-#| export models most Trainable.train_step
-class Trainable(_BaseModel):
-    """A layer that can be trained: `compile` chooses how, and `train_step` does one step."""
+#| export models most Model.train_step
+from levels.mid_level import LOSSES, OPTIMIZERS
+from levels.support.parts import chosen
+from levels.support.tracebacks import short
 
-    chosen = history = None  # what `compile` chose; the record of the last training
+
+class Model(Layer):
+    """A layer with its own training loop. Subclasses define `call(x)`."""
+
+    loss = trainings.uncompiled  # raises an error; `compile` sets another one
+    optimizer = history = None  # what `compile` chose; the record of a training
     stop_training = False
 
     def __init__(self, name=None):
@@ -595,27 +556,42 @@ class Trainable(_BaseModel):
         self.built = True  # its variables are those of the layers inside
 
     def compile(self, optimizer="sgd", loss="mse", metrics=()):
-        """Choose how to train: an optimizer and a loss, each a name or an object; metrics are () or None."""
-        self.chosen = Training(optimizer, loss, metrics)
-
-    @property
-    def training(self):
-        """The `Training` that `compile` made. Raises RuntimeError before `compile`."""
-        if self.chosen is None:
-            raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
-        return self.chosen
-
-    optimizer = property(lambda self: self.training.optimizer)
+        """Choose an optimizer and a loss, each a name or an object."""
+        trainings.check_metrics(metrics)
+        self.optimizer = chosen("optimizer", OPTIMIZERS, optimizer)
+        self.loss = chosen("loss", LOSSES, loss)
 
     def train_step(self, x, y):
-        """Train on a batch, and return the loss. Override it for your own step. Raises ValueError without variables."""
+        """Train on a batch, and return the loss. Override it for your own step."""
         with GradientTape() as tape:
-            loss = self.training.loss(self, y, self(x, training=True))
-        variables = self.trainable_variables
-        if not variables:
-            raise ValueError(f"{self.name} has no variable to train")
-        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+            loss = self.loss(y, self(x, training=True))
+        variables = trainings.check_trainable(self, self.trainable_variables)
+        gradients = tape.gradient(loss, variables)
+        self.optimizer.apply_gradients(zip(gradients, variables))
         return loss
+
+    @short
+    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None,
+            *, shuffle=True):  # fmt: skip
+        """Train on arrays or a Dataset of batches. Return a History."""
+        callbacks = trainings.check_callbacks(callbacks)
+        data = batches_of(self, x, y, batch_size, shuffle)
+        return run_training(self, data, epochs, callbacks, verbose)
+
+    def evaluate(self, x, y=None, batch_size=1024):
+        """Return the mean loss over all rows, a float."""
+        step = function(lambda x, y: self.loss(y, self(x)))
+        return one_pass(step, batches_of(self, x, y, batch_size))["loss"]
+
+    @short
+    def predict(self, x):
+        """Return the model's output for all rows of x, as a NumPy array."""
+        x = constant(x, dtype_for(self, x))
+        return function(lambda rows: self(rows))(x).numpy()
+
+    def build(self, input_shape, dtype="float32"):
+        """Make the variables by tracing a row of this shape, [rows, …]."""
+        trace(self, [PLACE.device.spec((1, *trainings.row_shape(input_shape)), dtype)])
 
 
 # %% [markdown]
@@ -624,65 +600,28 @@ class Trainable(_BaseModel):
 
 # %%
 dense.set_weights(task.weights)
-line = Trainable()
+line = Model()
 line.call = dense
 line.compile(SGD(task.learning_rate), "mse")
-run_training(line, forty, 200)
+line.fit(forty, epochs=200, verbose=0)
 print(f"last loss {line.history.losses[-1]:.4g} ({float(line.history.losses[-1]).hex()})")
 
 # %% [markdown]
-# This is the student's number, bit for bit.
-#
-# ### A layer that trains itself
-#
-# `Model` adds four methods to a trainable layer:
-#
-# - `fit` trains. `batches_of` makes batches of its arrays, as the optional section shows. Then `fit` calls `run_training`.
-# - `evaluate` returns the mean loss over given rows. It makes the same pass, with a step that updates nothing.
-# - `predict` calls the model, without targets.
-# - `build` makes the variables before there is any data. It calls the model on a row that has a shape, but no numbers.
-#
-# `fit` takes these arguments of Keras' `fit`: `x` and `y` (arrays, or a Dataset of batches as `x`), `batch_size`, `epochs`,
-# `verbose` (0 or 1), `callbacks` and `shuffle`. The course's second package, `levels_more`, takes the others too, such
-# as `validation_data` and weights for rows. It also has metrics, and callbacks for each batch. When one of your layers fails,
-# `@short` leaves our own functions out of the error message.
+# This is the student's number, bit for bit. The arrays may be lists of whole numbers, and the targets a list of bools:
 
 # %%
-#| export models most Model.evaluate
-from levels.support.checks import check_bool, check_int
-from levels.support.tracebacks import short
+for rows in prepared(line, [[1, 2], [3, 4]], [True, False]):
+    print(rows)
 
+# %% [markdown]
+# The error for a mistake is one sentence, and says what would be right:
 
-class Model(Trainable):
-    """A layer with its own training loop. Subclasses define `call(x)`."""
-
-    def evaluate(self, x, y=None, batch_size=1024):
-        """Return the mean loss over all rows, a float."""
-        self.check_parts()
-        step = function(lambda x, y: self.training.loss(self, y, self(x)))
-        return self.training.one_pass(step, batches_of(self, x, y, batch_size))["loss"]
-
-    @short
-    def predict(self, x):
-        """Return the model's output for all rows of x, as a NumPy array."""
-        return function(lambda rows: self(rows))(constant(x, dtype_for(self, x))).numpy()
-
-    def build(self, input_shape, dtype="float32"):
-        """Make the variables by tracing a row of this shape, a list or tuple [rows, …]. Raises TypeError for others."""
-        if not isinstance(input_shape, (list, tuple)):
-            raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
-        trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
-
-    @short
-    def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
-        """Train on arrays or a Dataset of batches. Return a History. Raises NotImplementedError for batch callbacks."""
-        batch_events = "on_train_batch_begin", "on_train_batch_end"
-        if any(getattr(callback, event, None) for callback in callbacks or () for event in batch_events):
-            raise NotImplementedError(f"{' and '.join(batch_events)} are for the models of levels_more.high_level")
-        self.check_parts()
-        data = batches_of(self, x, y, batch_size, check_bool("fit: shuffle", shuffle))
-        return run_training(self, data, check_int(0, "epochs", epochs), callbacks or (), verbose)
-
+# %%
+for wrong in (lambda: line.compile("adm", "mse"), lambda: line.fit(task.x, task.y[:300])):
+    try:
+        wrong()
+    except ValueError as error:
+        print(error)
 
 # %% [markdown]
 # PyTorch itself has no `fit`, but there are libraries that **wrap** a module.
@@ -695,22 +634,17 @@ class Model(Trainable):
 # %%
 #| export models most Sequential.call
 class Sequential(Model):
-    """Layers in a row, each called on the output of the one before. Raises TypeError for anything but layers."""
+    """Layers in a row, each called on the output of the one before."""
 
     def __init__(self, layers=(), name=None):
         super().__init__(name=name)
-        if not hasattr(layers, "__iter__"):
-            raise TypeError(f"Sequential: {layers!r:.60}; expected a list of layers")
         self.layers = []
         for layer in layers:
             self.add(layer)
 
     def add(self, layer):
-        """Append a layer. Raises TypeError if it is not a layer, or would not work in this model."""
-        if not isinstance(layer, Layer):
-            raise TypeError(f"Sequential: {layer!r:.60} is no layer of this level")
-        layer.check_model(self)
-        self.layers.append(layer)
+        """Append a layer. Raises TypeError if it does not work in this model."""
+        self.layers.append(trainings.check_layer(self, layer, Layer))
 
     def call(self, x):
         for layer in self.layers:
@@ -762,8 +696,10 @@ checks.predict(
 )
 
 # %%
-young = Sequential([Dense(1, kernel_initializer="zeros")])
+young = Sequential([Dense(1)])
 young.compile(SGD(0.0005), "mse")
+young.build(task.x.shape, task.x.dtype)
+young.set_weights([np.zeros((2, 1)), np.zeros((1, 1))])
 reported = young.fit(task.x, task.y, batch_size=10, verbose=0).history["loss"][-1]
 print(f"fit reports {reported:.4g}, evaluate gives {young.evaluate(task.x, task.y):.4g}")
 
@@ -900,7 +836,8 @@ def _train(model, x, y, weights, batches):
     """Train a compiled model from given starting weights, with one step per batch."""
     model.build(x.shape, x.dtype)
     model.set_weights(weights)
-    losses = model.fit(Dataset.from_batches(x, y, batches), verbose=0).losses  # forward, loss, backward, update
+    data = Dataset.from_batches(x, y, batches)
+    losses = model.fit(data, verbose=0).losses  # forward, loss, backward, update
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
@@ -910,7 +847,7 @@ def _train(model, x, y, weights, batches):
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Train a line by SGD on the mean squared error. For the shapes, see `Fit` and `check_task`."""
+    """Train a line by SGD on the mean squared error. For the shapes, see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
     model = Sequential([Dense(1)])  # model
     model.compile(SGD(learning_rate), "mse")
@@ -941,9 +878,10 @@ figures.regression(task, fit)
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """Train a features-4-8-1 net (relu, relu, sigmoid) by SGD on binary cross-entropy; see `Fit` and `check_task`."""
+    """Train a net of 4-8-1 units (relu, relu, sigmoid) by SGD. Shapes: see `Fit`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])  # model
+    layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
+    model = Sequential(layers)
     model.compile(SGD(learning_rate), "binary_crossentropy")
 
     return _train(model, x, y, weights, batches)
@@ -1005,7 +943,7 @@ checks.answer_to("05-larger")
 # %% [markdown]
 # **A good place to stop.** All five levels train both tasks, and give the same numbers.
 #
-# ## Both tasks on penguins (1 min, optional)
+# ## Both tasks on penguins (1 min)
 #
 # Here are the same two models on real data. The line predicts the mass of a penguin from three measures, and the net predicts
 # the sex from four.

@@ -2,12 +2,12 @@
 
 
 def epoch_loss(losses, rows):
-    """The mean over all rows, where step k had a mean loss of losses[k] over rows[k] rows."""
+    """The mean over all rows: step k had a mean loss of losses[k] over rows[k] rows."""
     return float(np.dot(losses, rows)) / sum(rows)
 
 
 def run_epochs(epochs, tell, one_pass, ended):
-    """For each epoch: tell its beginning, go through the data, tell its end and its logs, and stop if `ended` says so."""
+    """Go through the data, and tell begin and end, in each epoch, until `ended`."""
     for epoch in range(epochs):
         tell("on_epoch_begin", epoch)
         logs = one_pass()
@@ -17,8 +17,5 @@ def run_epochs(epochs, tell, one_pass, ended):
 
 
 def ended(model, epoch, logs):
-    """Whether `model.stop_training` is set. If not, raises FloatingPointError for a loss that is not finite."""
-    if not model.stop_training and not math.isfinite(logs["loss"]):
-        told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
-        raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
-    return model.stop_training
+    """Whether it ends: `model.stop_training` is set, or the loss is not finite."""
+    return model.stop_training or not math.isfinite(logs["loss"])

@@ -2,7 +2,7 @@
 
 
 def hand_on(gradients, x, share):
-    """Give the tensor x its share of a gradient. A share is added to what x has from other ops."""
+    """Give the tensor x its share of a gradient, added to what x has already."""
     gradients[x] = gradients[x] + share if x in gradients else share
 
 

@@ -2,7 +2,7 @@
 
 
 def affine(x, kernel, bias):
-    """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+    """x[batch, inputs], kernel[inputs, units], bias[1, units] -> sums[batch, units]"""
     return x @ kernel + bias
 
 

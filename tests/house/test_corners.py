@@ -104,7 +104,9 @@ def test_the_slopes_of_a_rest():
 @pytest.mark.parametrize("name", ROW)
 def test_the_slopes_of_a_row_lie_between_its_sides(name, dtype):
     rows = [row for row in ROWS if max(row) < 1e10]
-    assert [each for row in rows for each in wrong(lambda x: ROW[name](low_level.reshape(x, (1, -1))), row, dtype)] == []
+    assert [
+        each for row in rows for each in wrong(lambda x: ROW[name](low_level.reshape(x, (1, -1))), row, dtype)
+    ] == []
 
 
 LABELS = {  # loss -> pairs of a target and a prediction, whose slope is asked for

@@ -103,7 +103,7 @@ def test_the_core_gives_the_same_bits_and_passes_its_tests_with_levels_more_dele
     tests = [
         str(build.ROOT / "tests" / "levels" / name) for name in ("test_tasks.py", "mid_level/test_mid_level_core.py")
     ]
-    how = ["-q", "-n0", "-p", "no:cacheprovider", f"--rootdir={build.ROOT}", "-k", "not levels_more and not wider"]
+    how = ["-q", "-n0", "-p", "no:cacheprovider", f"--rootdir={build.ROOT}", "-m", "not more"]
     alone_there(f"import pytest; raise SystemExit(pytest.main({[*how, *tests]}))")
 
 

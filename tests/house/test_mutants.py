@@ -128,7 +128,9 @@ def test_rows_are_chosen_by_key_and_logged(tried, tmp_path):
 def test_ctrl_c_ends_the_run_and_its_tests(tried, tmp_path):
     tried({"A1": {"text": "return best", "wrong": "while True: pass"}}, "--list")
     code = f"import runpy; from pathlib import Path; t = Path({str(tmp_path)!r}); main = runpy.run_path({str(RUN)!r})['main']"
-    code += "; main(['--times', '1000', '--log', str(t / 'log')], t / 'project', t / 'rows')"  # it must not end by itself
+    code += (
+        "; main(['--times', '1000', '--log', str(t / 'log')], t / 'project', t / 'rows')"  # it must not end by itself
+    )
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as process:
         time.sleep(5)
         process.send_signal(signal.SIGINT)

@@ -23,13 +23,14 @@ from levels.support import compiled
 def rows():
     tables = dict(
         kernels=kernels.KERNELS, planners=kernels.PLANNERS, rules=low_level.VJPS, forms=low_level.LOWERINGS,
+        shares=low_level.SHARES,
         activations=mid_level.ACTIVATIONS, initializers=mid_level.INITIALIZERS, losses=mid_level.LOSSES,
         optimizers=mid_level.OPTIMIZERS, stands=compiled.SUBSTITUTIONS, elementwise=kernels.ELEMENTWISE,
         operators=low_level.OPERATORS,
     )
     lists = dict(passes=low_level.PASSES, back_ends=low_level.BACK_ENDS)
     found = {(name, key): row for name, table in tables.items() for key, row in table.items()}
-    found |= {(name, k): row for name, each in lists.items() for k, row in enumerate(each)}
+    found |= {(name, row.__name__): row for name, each in lists.items() for row in each}
     return found | {(kind, name): value for kind, each in kernels.BACKENDS.items() for name, value in vars(each).items()}
 
 before = rows()

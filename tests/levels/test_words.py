@@ -57,6 +57,7 @@ def test_numpy_in_a_loss_says_what_to_write():
         (lambda y, p: np.mean((y - p) * (y - p)), r"np.mean needs numbers.*; write reduce_mean\(x\)$"),
         (lambda y, p: reduce_mean(np.square(y - p)), r"np.square takes arrays and got a Symbol: write x \* x$"),
         (lambda y, p: np.sum(y - p), r"np.sum .* write reduce_sum\(x\)$"),
+        (lambda y, p: np.median(y - p), "; write a function of levels.low_level or levels_more.low_level$"),
         (lambda y, p: np.array(y - p).mean(), "its numbers are not known.*np.mean becomes reduce_mean"),
         (lambda y, p: (y - p).mean(), r"Symbol has no 'mean'; write reduce_mean\(x\)$"),
     ):

@@ -1,25 +1,23 @@
 """What a graph may become, for tests that try each of them."""
 
-import sys
-
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
 from levels_more.compiler.quick_rows import QuickRowProgram
-from levels_more.low_level import BACK_ENDS, Function
+from levels_more.low_level import BACK_ENDS
 
 # What a graph may become, the best first; where none of these can hold it, a Replay. "": by the rule.
 CHOICES = {
     "": list(BACK_ENDS),
-    "RowProgram": [(QuickRowProgram, lambda graph: 0)],
-    "FusedProgram": [(FusedProgram, lambda graph: 0)],
-    "FusedReplay": [(FusedReplay, lambda graph: 0)],
+    "RowProgram": [QuickRowProgram],
+    "FusedProgram": [FusedProgram],
+    "FusedReplay": [FusedReplay],
     "Replay": [],
 }
 
 
 def choose(monkeypatch, name):
     """From here on, functions become programs of this kind."""
-    monkeypatch.setattr(sys.modules[Function.__module__], "BACK_ENDS", CHOICES[name])
+    monkeypatch.setattr("levels.low_level.functions.BACK_ENDS", CHOICES[name])
 
 
 def kinds(compiled):

@@ -32,7 +32,7 @@ class Walk:
             self.compiled = listened(lambda: trainer(*given))
             with eager():
                 self.eager = listened(lambda: trainer(*given))
-        if "_write" not in self.compiled.calls:
+        if "StepWriter.write" not in self.compiled.calls:
             raise ValueError("walk: the step has not become a row program, so there is nothing to follow")
 
         self.ops = [

@@ -13,9 +13,9 @@ class Call(NamedTuple):
     result: Any
 
 
-HEARD = {"Model.fit", "Trainable.train_step", "Sequential.call", "Dense.call", "squared_error", "cross_entropy"}
+HEARD = {"Model.fit", "Model.train_step", "Sequential.call", "Dense.call", "squared_error", "cross_entropy"}
 HEARD |= {
-    "Training.one_pass",
+    "one_pass",
     "Optimizer.apply_gradients",
     "Trace.do",
     "GradientTape.gradient",
@@ -23,7 +23,7 @@ HEARD |= {
     "apply",
     "Interpreter.do",
     "Plan.start",
-    "_write",
+    "StepWriter.write",
     "RowProgram.launch",
 }
 
@@ -42,7 +42,7 @@ class Ear:
             return
         if event == "return":
             self.calls.setdefault(name, []).append(Call(frame.f_code, dict(frame.f_locals), result))
-        elif name == "Trainable.train_step":
+        elif name == "Model.train_step":
             self.calls = {}
         elif name == "RowProgram.launch":
             self.before = {v: v.numpy() for v in frame.f_locals["self"].variables}
@@ -70,23 +70,19 @@ def listened(run):
 
 @contextmanager
 def core_alone():
-    """Inside this `with` block: no plans, back ends, passes or backward walks of `levels_more`, only the core."""
+    """Inside this `with` block: no plans, back ends or passes of `levels_more`, only the core."""
     from levels.kernels import PLANS
     from levels.kernels.registry import PLAN_FINISHERS
-    from levels.low_level.autodiff import WALKS
     from levels.low_level.functions import BACK_ENDS, PASSES
+    from levels.low_level.graph import dce
+    from levels.low_level.row_program import RowProgram
 
-    own = (
-        (PLAN_FINISHERS, 0),
-        (WALKS, 0),
-        (PASSES, 1),
-        (BACK_ENDS, 1),
-    )  # the tables, each with its number of core entries
+    own = (PLAN_FINISHERS, []), (PASSES, [dce]), (BACK_ENDS, [RowProgram])  # with the core's entries
     before = [[*table] for table, _ in own]
     plans = {**PLANS}
     PLANS.clear()
-    for table, count in own:
-        del table[count:]
+    for table, entries in own:
+        table[:] = entries
     try:
         yield
     finally:
@@ -127,7 +123,7 @@ def followed(ear, ops, row, weight):
     """{quantity: (its holder, its index)} of a row and a weight of the first layer, and {id of a result: its Op}."""
     made = {id(op.y): op for op in ops}
     layer = ear.calls["Dense.call"][0]
-    step = ear.last("Trainable.train_step")
+    step = ear.last("Model.train_step")
     tape = ear.last("GradientTape.gradient")
     x = holder(layer.known["x"])
     product = next(op for op in ops if op.op == "matmul" and op.inputs[0] is x and not any(op.attrs.values()))
@@ -136,7 +132,8 @@ def followed(ear, ops, row, weight):
     gradient, loss = holder(tape.result[nth]), holder(step.result)
     change = next(op for op in ops if op.op == "multiply" and any(x is gradient for x in op.inputs))
     (rate,) = (x for x in change.inputs if x is not gradient)
-    share = made[id(loss)].inputs[0]
+    total, _ = made[id(loss)].inputs  # the loss is a sum, divided by the count
+    (share,) = made[id(total)].inputs
     squared = made[id(share)]
     column = row, weight[1]
     found = {

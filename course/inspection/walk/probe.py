@@ -29,12 +29,13 @@ class Probe:
     """The program that an Ear recorded, run again on the same inputs and the old values of its variables."""
 
     def __init__(self, ear, row):
-        written = ear.last("_write")
+        written = ear.last("StepWriter.write")
         launched = ear.last("RowProgram.launch")
-        self.program = written.result[0]
-        self.graph = written.known["graph"]
-        self.known = written.known["values"]
-        self.parts = written.known["parts"]
+        writer = written.known["self"]
+        self.program = written.result
+        self.graph = writer.graph
+        self.known = writer.values
+        self.parts = writer.parts
         self.row = row
         self.text = self.program.text.split("\n")
         self.kinds = kinds_of(self.program.text)
@@ -42,13 +43,13 @@ class Probe:
         made = {found[1]: k for k, line in enumerate(self.text) if k >= self.start and (found := MADE.match(line))}
         self.at = {register: k for register, k in made.items() if self.kinds[register] in ("double", "i64")}
         # The counter of the loop over the rows. Its name ends in the loop's number. Two lines stand before its `test`.
-        self.counter = written.known["r"].register
+        self.counter = written.known["k"].register
         self.first = self.text.index(f"test{self.counter.removeprefix('%i')}:") - 2
         rows = [value for x, values in self.known.items() if self.parts[x] == "row" for value in values.flat]
         sums = [k for k, line in enumerate(self.text) if re.match(r"store (?!i64)\w+ %[\w.]+, ptr %slot", line)]
         # The lines of one iteration: from the first number of the row to the last sum.
         self.body = range(min(self.at[x.register] for x in rows if hasattr(x, "register")), max(sums) + 1)
-        self.values, self.outs, self.variables = self.run(ear, written.result[1], launched)
+        self.values, self.outs, self.variables = self.run(ear, [*writer.arrays], launched)
         self.processor, self.instructions, self.listing = self.translated()
 
     def registers(self, nodes):

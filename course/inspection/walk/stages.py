@@ -30,12 +30,12 @@ def fit(walk):
     told = f"This `fit` has one batch of {len(rows)} rows. Afterwards the weights have changed, and we have a loss. We follow one "
     told += f"weight and one row: row {rows[walk.row]} of the data, row {walk.row} of the batch. `run_training` makes a `function` "
     told += "of `train_step`. A pass through the data is one call of its `over`."
-    one_pass = walk.compiled.last("Training.one_pass")
+    one_pass = walk.compiled.last("one_pass")
     return Stage("5a", "fit", told, [walk.source(call, "run_training("), walk.source(one_pass, "step.over(")], numbers)
 
 
 def train_step(walk):
-    call = walk.eager.last("Trainable.train_step")
+    call = walk.eager.last("Model.train_step")
     tape = walk.eager.last("GradientTape.gradient")
     nth = nth_source(walk.eager)
     update = update_in(walk.eager)
@@ -205,8 +205,8 @@ def compiled_program(walk):
 def loop(walk):
     text = walk.program.text
     program = walk.program
-    marks = "a.loop(batch", "operator.iadd", 'compute("after")', "graph.updates.values()"
-    write = walk.source(walk.compiled.last("_write"), *marks)
+    marks = "a.loop(self.batch", "self.add_row(", "self.totals(", 'self.compute("after")'
+    write = walk.source(walk.compiled.last("StepWriter.write"), *marks)
     shown = ["…" if k is None else text[k].strip() for k in program.loop_lines()]
     marked = {k for k, line in enumerate(shown) if " = load i64" in line or "icmp" in line}
     before, after = program.running(walk.registers["x·slope"])
@@ -219,7 +219,7 @@ def loop(walk):
         Number("after", f"the running sum, `{slot}`", after, words=True),
         Number("gradient", "the sum after all turns", program.values[walk.registers["gradient"]], words=True),
     ]
-    told = "Level 3's `_write` runs once. It computes nothing, but calls level 1's assembler, which writes a loop over the steps, and "
+    told = "Level 3's `StepWriter.write` runs once. It computes nothing, but calls level 1's assembler, which writes a loop over the steps, and "
     told += f"in it a loop over the rows of a batch. In the program, our row is turn {walk.row + 1} of {len(walk.task.batches[0])}. Each "
     told += "turn adds its part to the gradient. After the loop come the update, and the store of the new weights."
     return Stage("1a", "the loop", told, [write, Code("the loop, as LLVM reads it", shown, marked)], numbers, COMPILED)

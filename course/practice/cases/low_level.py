@@ -52,7 +52,7 @@ def function_and_slope(mine, said, x):
 def function_traced(mine, said, x):
     """f(x) as its graph computes it, op by op."""
     x = mine["constant"](x, x.dtype)
-    graph, _, _ = mine.call(said, mine["trace"], mine.function, (x.spec,))
+    graph, _ = mine.call(said, mine["trace"], mine.function, (x.spec,))
     (found,) = values_of(said, graph, [x], mine["apply"])
     return found
 
@@ -65,8 +65,8 @@ def values_of(said, graph, inputs, apply):
 
 def computed(said, graph, inputs, apply):
     """{node: its tensor or variable} of a graph for these inputs, op by op. Raises Wrong at a wrong order of nodes."""
-    known = {node: node.attrs["of"] for node in graph.nodes if node.op in ("variable", "constant")}
-    known |= {node: inputs[node.attrs["of"]] for node in graph.nodes if node.op == "input"}
+    known = {node: node.source for node in graph.nodes if node.op in ("variable", "constant")}
+    known |= {node: inputs[node.source] for node in graph.nodes if node.op == "input"}
     for node in graph.nodes:
         if not known.keys() >= {*node.inputs}:
             raise Wrong(f"{said} has `{node!r}`, which reads a node that is not in the list before it")
@@ -123,7 +123,7 @@ def graph_passed(mine, said, program, shapes):
     """
     w = mine["Variable"](np.ones((1, 1)), "w")
     signature = [mine["constant"](np.zeros(shape)).spec for shape in shapes]
-    graph, _, _ = mine["trace"](products(mine["constant"], w)[program], signature)
+    graph, _ = mine["trace"](products(mine["constant"], w)[program], signature)
     before = listed(graph)
     result = mine.call(said, mine.function, graph)
     if not isinstance(result, mine["Graph"]):
@@ -135,8 +135,7 @@ def graph_passed(mine, said, program, shapes):
     for node in result.nodes:
         if not known.keys() >= {*node.inputs}:
             raise Wrong(f"{said} has `{node!r}`, which reads a node that is not in the list before it")
-        of = node.attrs.get("of")
-        leaf = of.numpy() if node.op == "constant" else of if node.op == "input" else None
+        leaf = node.source.numpy() if node.op == "constant" else node.source if node.op == "input" else None
         told.append((node.op, [known[x] for x in node.inputs], leaf))
         known[node] = len(known)
     return told, [known[node] for node in result.outputs]
@@ -153,7 +152,7 @@ def records_ordered(mine, said, steps, target, order):
     Each step is (op, input, input). An int is the number of a value: 0 for a variable, k + 1 for the result of step k.
     A float is a constant. The target is the number of a value. order: in which order the function gets the records.
     """
-    with mine["GradientTape"](persistent=True) as tape:
+    with mine["GradientTape"]() as tape:
         values = [mine["Variable"](np.array(0.5))]
         for op, *inputs in steps:
             values.append(OPERATORS[op](*(values[x] if isinstance(x, int) else x for x in inputs)))
@@ -201,7 +200,7 @@ def tape_of(mine):
     """A tape of the notebook's own class, or of level 3's if the notebook has not defined one."""
     from levels.low_level import GradientTape
 
-    return mine.first.__globals__.get("_Tape", GradientTape)()
+    return mine.first.__globals__.get("Tape", GradientTape)()
 
 
 @cases("03-unbroadcast")
@@ -221,7 +220,7 @@ def unbroadcast(mine, draw):
     )
     for have, wanted in shapes:
         dx = mine["constant"](draw.normal(size=have))
-        with mine["_Tape"]() as tape:
+        with tape_of(mine) as tape:
             told, found = mine.on(f"a gradient of shape {have}, an input of shape {wanted}", dx, wanted)
         heard(tape, told, found, dx)
         idle = sum(inputs[0].spec.nbytes == y.spec.nbytes for _, inputs, _, y in tape.records)

@@ -4,12 +4,12 @@ A training loop that runs op by op records the same ops in each step, on differe
 is cached: its ops, how they are connected, shapes, dtypes and attributes.
 """
 
+import itertools
 from operator import is_
 
 import numpy as np
 
-from levels.low_level import DOOR, EAGER, VJPS, WALKS, GradientTape, NoProgram, Replay
-from levels.low_level import backward_pass as op_by_op
+from levels.low_level import DOOR, VJPS, NoProgram, Replay, Watcher
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.fused.backend import ShortFunction
@@ -25,24 +25,30 @@ _WALKS = {}  # the structure of a tape -> how many were seen, then their _Walk, 
 def at_once():
     """Whether ops run at once in this thread: no trace is open, and no open tape records them."""
     stands = DOOR.top
-    while isinstance(stands, GradientTape) and stands.records is None:
+    while isinstance(stands, Watcher) and stands.records is None:
         stands = stands.below
-    return stands is EAGER
+    return stands is DOOR.bottom
 
 
 def _plain(value):
     return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
 
 
-def _asked(ops):
-    """The ops whose rules are called in a walk over these."""
-    return [*dict.fromkeys(part for op in ops for part in (op, *MADE_OF.get(op, ())))]
+def _row(op, attrs):
+    """The key of an op's rules in VJPS: that for its attributes, if there is such a row."""
+    return (op, *attrs) if attrs and (op, *attrs) in VJPS else op
+
+
+def _asked(records):
+    """The keys of the rules that are called in a walk over these."""
+    rows = ((_row(op, attrs), *MADE_OF.get(op, ())) for op, _, attrs, _ in records)
+    return [*dict.fromkeys(itertools.chain.from_iterable(rows))]
 
 
 def _ours(records):
     """Whether a walk over this tape calls only our rules, and attributes are plain. (Functions may hold numbers.)"""
     # a row of another type may have no end: `concat` has a rule for each of any number of inputs
-    rows = [*map(VJPS.get, _asked(op for op, *_ in records))]
+    rows = [*map(VJPS.get, _asked(records))]
     ours = all(type(row) is tuple and all(map(of_levels, filter(None, row))) for row in rows)
     return ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in records)
 
@@ -50,7 +56,7 @@ def _ours(records):
 class _Walk(ShortFunction):
     """A function from all tensors of a tape, in the order of `numbers` {tensor: number}, to the gradients."""
 
-    def __init__(self, numbers, records, target, sources):
+    def __init__(self, numbers, records, target, sources, op_by_op):
         told = [(op, [numbers[x] for x in inputs], attrs, numbers[y]) for op, inputs, attrs, y in records]
         target = numbers[target]
         sources = [numbers[x] for x in sources]
@@ -60,8 +66,8 @@ class _Walk(ShortFunction):
             return op_by_op(tape, tensors[target], [tensors[n] for n in sources])
 
         super().__init__(walk)
-        self.ops = _asked(op for op, *_ in told)
-        self.rules = [*map(VJPS.get, self.ops)]
+        self.rows = _asked(told)
+        self.rules = [*map(VJPS.get, self.rows)]
         self.fails = False
 
     def traced(self, signature, over):
@@ -73,7 +79,7 @@ class _Walk(ShortFunction):
 
     def gradients(self, tensors):
         """The gradients, given these tensors. None if the walk is no program, or a rule has been replaced."""
-        if self.fails or not all(map(is_, map(VJPS.get, self.ops), self.rules)):
+        if self.fails or not all(map(is_, map(VJPS.get, self.rows), self.rules)):
             return None
         try:
             program, _ = self.program(tensors, None, False)
@@ -83,8 +89,11 @@ class _Walk(ShortFunction):
         return None if isinstance(program, Replay) else program.run(tensors)
 
 
-def backward_pass(records, target, sources):
-    """The gradient of the tensor `target` for each of the source tensors, or None if no program computes it."""
+def backward_pass(records, target, sources, op_by_op):
+    """The gradient of the tensor `target` for each of the source tensors, or None if no program computes it.
+
+    op_by_op(records, target, sources) is the walk to make a program of.
+    """
     if not records or not ACCELERATION.on or not at_once():
         return None
     # A plain loop: it runs before every gradient, and comprehensions took three times as long.
@@ -114,9 +123,6 @@ def backward_pass(records, target, sources):
         if walk < _SELDOM:
             walk += 1
         else:
-            walk = _Walk(numbers, records, target, sources) if _ours(records) else None
+            walk = _Walk(numbers, records, target, sources, op_by_op) if _ours(records) else None
         _WALKS[key] = walk
     return walk.gradients([*numbers]) if type(walk) is _Walk else None
-
-
-WALKS.append(backward_pass)

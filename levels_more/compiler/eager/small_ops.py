@@ -9,6 +9,7 @@ import math
 import operator
 import struct
 from ctypes import addressof
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -94,6 +95,14 @@ def _loop_of(op, plan, inputs, attrs):
     return _LOOPS[key], names, {f"n{n}": size for n, (size, _) in enumerate(axes)}
 
 
+def _spread_of(op, plan, inputs, attrs):
+    """As in _MAKERS, for the way back through a sum: the loop over x[before, within, after], dy[before, 1, after]."""
+    dy, x = inputs
+    before, within, after = reduced(op, x.shape, attrs.get("axis"))[1]
+    seen = [x.device.spec((before, each, after), x.dtype) for each in (1, within)]
+    return _loop_of(op, SimpleNamespace(spec=seen[1]), seen, {"axis": 1})
+
+
 def _sum_of(op, plan, inputs, attrs):
     """As in _MAKERS, for a sum or a mean."""
     before, within, after = reduced(op, inputs[0].shape, attrs.get("axis"))[1]
@@ -144,7 +153,13 @@ def _gather_of(op, plan, inputs, attrs):
 
 
 # op -> function(op, plan, inputs, attrs) -> (a program, its names of the result and the inputs, its sizes) or None
-_MAKERS = {"matmul": _product_of, "gather": _gather_of, "reduce_sum": _sum_of, "reduce_mean": _sum_of}
+_MAKERS = {
+    "matmul": _product_of,
+    "gather": _gather_of,
+    "reduce_sum": _sum_of,
+    "reduce_mean": _sum_of,
+    "spread": _spread_of,
+}
 
 
 def _ours(op):
@@ -158,7 +173,7 @@ def finish(plan, op, function, inputs, attrs):
     """Return `plan`, or one that runs a program. For a reader's kernel, `plan` checks what the kernel reads."""
     if not of_levels(function):
         return watch(plan, function)
-    maker = _loop_of if op in ELEMENTWISE else _MAKERS.get(op)
+    maker = _MAKERS.get(op) or (_loop_of if op in ELEMENTWISE else None)
     small = ACCELERATION.on and plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
     small = small and all(x.dtype in KIND for x in (plan.spec, *inputs))  # no programs for others
     if maker and small and plan.spec.device.kind == "cpu" and _ours(op):

@@ -3,22 +3,23 @@
 A back end for graphs that do not split into rows, and for those that are faster this way.
 """
 
+import contextlib
 import math
 import threading
 
 import numpy as np
 
 from levels.hardware import Spec
-from levels.low_level import BACK_ENDS, PASSES, Function, Graph, Node, NoProgram, Tensor
+from levels.low_level import BACK_ENDS, PASSES, Graph, Node, NoProgram, Tensor
 from levels.support.storage import LockAll, pinned_address
-from levels_more.compiler import passes  # noqa: F401 (it adds PASSES)
+from levels_more.compiler import passes
 from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
 from levels_more.compiler.fused.gather import check_rows, row_limits
 from levels_more.compiler.fused.loops import address, address_of, check_ours, loop_parts, units_of
 from levels_more.compiler.fused.program_list import Beyond, ProgramList
 from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program
 from levels_more.compiler.fused.threads import WORTH_SHARING, most_threads, shares, threads_for
-from levels_more.compiler.guards import guard
+from levels_more.compiler.guards import Function
 from levels_more.kernels import elementwise  # noqa: F401 (it adds copy)
 from levels_more.kernels.batched_matmul import has_batches
 
@@ -51,7 +52,7 @@ def overwritten(graph, units):
     """
     unit_number = {node: n for n, unit in enumerate(units) for node in unit.nodes}
     last_reader = _last_readers(units)
-    old = {node.attrs["of"]: node for node in graph.nodes if node.op == "variable"}
+    old = graph.leaves("variable")
     new_values = [*graph.updates.values()]
     places = {}
     for variable, node in graph.updates.items():
@@ -109,13 +110,12 @@ class FusedProgram:
         check_ours(graph)
         if over and any(math.prod(node.spec.shape) != 1 for node in graph.outputs):
             raise NoProgram("it returns more than a number for a step")
-        self.graph = graph = with_copies(graph)
+        self.graph = graph = with_copies(passes.with_means(graph))
         self.limits = row_limits(graph)
         self.units, self.lock = units_of(graph), threading.Lock()
         leaves = [node for node in graph.nodes if not node.inputs]
-        self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
-        read = [node.attrs["of"] for node in leaves if node.op == "variable"]
-        self.variables = [*dict.fromkeys([*read, *graph.updates])]
+        self.inputs = [*graph.leaves("input")]
+        self.variables = [*graph.leaves("variable") | graph.updates]
         self.locks = LockAll(self.variables)
         inputs = [("input", k) for k in self.inputs]
         outputs = [("out", k) for k in range(len(graph.outputs))]
@@ -147,10 +147,9 @@ class FusedProgram:
 
     def leaf(self, node, over):
         """The place of the numbers of a leaf: a fixed address, or the name of an address that each call passes."""
-        of = node.attrs["of"]
         if node.op == "input":
-            return address(self.buffer(node.spec, node).data) if over else (node.op, of)
-        return _home(of) if node.op == "variable" else address(of.data)
+            return address(self.buffer(node.spec, node).data) if over else (node.op, node.source)
+        return _home(node.source) if node.op == "variable" else address(node.source.data)
 
     def buffer(self, spec, key):
         """Allocate memory for this Spec, and keep it under this key."""
@@ -174,7 +173,7 @@ class FusedProgram:
         for node in self.graph.nodes:
             if node.op == "input":
                 batch = node.spec.shape[0]
-                source = (node.op, node.attrs["of"])
+                source = (node.op, node.source)
                 calls = []
                 width = math.prod(node.spec.shape) // batch
                 for i, rows in shares(batch, parts if batch * width >= WORTH_SHARING else 1):
@@ -249,30 +248,27 @@ class FusedProgram:
 class ShortFunction(Function):
     """A Function that, if a step is small (see SHORT), gets a FusedProgram first: it has the least overhead."""
 
+    quiet = True  # it was not written by a reader, so nobody is told that its ops are replayed
+
     def compile(self, args, over):
         graph, result = self.traced([x.spec for x in args], over)
-        if sum(node.spec.nbytes for node in graph.nodes) > SHORT:
-            return super().compile(args, over)
-        for one_pass in PASSES:
-            graph = one_pass(graph)
-        try:
-            program = FusedProgram(self.prepared(graph), None)
-        except NoProgram:
-            return super().compile(args, over)
-        self.traces += 1
-        self.stale.append(guard(self, graph))
-        return program, result
+        if sum(node.spec.nbytes for node in graph.nodes) <= SHORT:
+            for one_pass in PASSES:
+                graph = one_pass(graph)
+            with contextlib.suppress(NoProgram):
+                program = FusedProgram(self.prepared(graph), None)
+                self.traces += 1
+                return program, result
+        del self.stale[-1]  # it is traced again
+        return super().compile(args, over)
 
     def prepared(self, graph):
         """The graph to make a program of. A subclass may change it."""
         return graph
 
-    def replays(self, program):
-        """Print nothing: this function was not written by a reader."""
 
-
-def rank(graph):
-    """The rank of these programs among the back ends: 0, before the row program, which has 1; or 2, after it.
+def fused_first(graph, batch, over=False):
+    """A FusedProgram, as a back end before the row program. Raises NoProgram where that one is quicker.
 
     The rule comes from measurements: before it in float64, if an array of the step has two axes that are longer than 1.
     A step of SGD, in µs, by rows and fused, on a processor with 16 lanes of float32:
@@ -287,13 +283,15 @@ def rank(graph):
         4-8-8-1, 1000 rows          130   22.7     9.46   23.8
 
     By rows, float64 has one lane, since sums keep their order. A fused loop over an array fills the register, also in
-    exp, log and divisions. In float32 both have lanes, and by rows nothing goes to memory between the ops. For products
-    of many matrices, which no row program can contain, the rank is 0, too.
+    exp, log and divisions. In float32 both have lanes, and by rows nothing goes to memory between the ops. Products of
+    many matrices, which no row program can contain, are fused before it, too.
     """
-    if has_batches(graph):
-        return 0
     wide = any(sum(size > 1 for size in node.spec.shape) > 1 for node in graph.ops)
-    return 0 if wide and all(node.spec.dtype != np.float32 for node in graph.nodes) else 2
+    double = all(node.spec.dtype != np.float32 for node in graph.nodes)
+    if not has_batches(graph) and not (wide and double):
+        raise NoProgram
+    return FusedProgram(graph, batch, over)
 
 
-BACK_ENDS.append((FusedProgram, rank))
+BACK_ENDS.insert(0, fused_first)
+BACK_ENDS.append(FusedProgram)

@@ -36,9 +36,9 @@ def row_limits(graph):
                 part = rows.attrs["slices"]
                 (rows,) = rows.inputs
             if rows.op == "input":
-                key = rows.attrs["of"], part
+                key = rows.source, part
                 limits[key] = min(limit, limits.get(key, limit))
-            elif rows.op != "constant" or part or not in_range(rows.attrs["of"].data, limit[0]):
+            elif rows.op != "constant" or part or not in_range(rows.source.data, limit[0]):
                 raise NoProgram(f"{node!r} takes row numbers that are checked by its kernel")
     return limits
 

@@ -8,7 +8,7 @@ import numpy as np
 from levels.hardware import REAL, Index, Value, select
 from levels.kernels import KERNELS, reduced
 from levels.low_level import NoProgram
-from levels.support.elementary import named
+from levels.support.instructions import named
 from levels_more.compiler.fused.programs import PARTS, check_small, single_part
 from levels_more.compiler.typed_assembler import Word, all_lanes, array_like, assembler, stored
 from levels_more.hardware.lanes import LaneIndex

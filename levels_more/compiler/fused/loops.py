@@ -4,6 +4,7 @@ A number is loaded once, stays in registers from op to op, and is stored once.
 """
 
 import ctypes
+import functools
 import math
 from contextlib import ExitStack
 from itertools import groupby
@@ -12,6 +13,7 @@ from levels.hardware import select
 from levels.kernels import ELEMENTWISE, KERNELS
 from levels.low_level import NoProgram, as_instructions
 from levels_more.compiler.fused.threads import shares
+from levels_more.compiler.passes import sums_before
 from levels_more.compiler.typed_assembler import all_lanes, array_like, assembler, loaded, stored
 
 _byte = (ctypes.c_char * 0).from_buffer
@@ -70,8 +72,15 @@ def _cast(node):
     return (lambda x: select(x, 1.0, 0.0)) if given.kind == "b" else None
 
 
+def _spread(node):
+    """The scalar function of `spread`, its kernel. None if its dy lacks axes of x, which `with_axes` would put back."""
+    dy, _ = node.inputs
+    there = math.prod(dy.spec.shape) == 1 or dy.spec.shape == sums_before(node)
+    return functools.partial(as_instructions, node) if there else None
+
+
 # op -> function(node) -> the scalar function that computes it in a loop, or None (elementwise ops use their kernels)
-SCALARS = {"cast": _cast}
+SCALARS = {"cast": _cast, "spread": _spread}
 
 
 def _scalar(node):
@@ -81,7 +90,7 @@ def _scalar(node):
 
 def loop_of(node):
     """The Spec that all ops of a loop with this one share: its shape, the dtype of its numbers. None if in no loop."""
-    if not _scalar(node) and node.op not in ELEMENTWISE:
+    if not _scalar(node) and (node.op in SCALARS or node.op not in ELEMENTWISE):
         return None
     dtype = node.inputs[-1].spec.dtype  # a comparison takes numbers and gives a mask; masks are the first inputs
     if _scalar(node) and node.spec.dtype.kind != "b":

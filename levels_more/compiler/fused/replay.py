@@ -16,8 +16,9 @@ import ctypes
 from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor
 from levels.support.locks import compiled_once
 from levels.support.storage import alias
-from levels_more.compiler.fused.backend import FusedProgram, shared_buffers
+from levels_more.compiler.fused.backend import FusedProgram, fused_first, shared_buffers
 from levels_more.compiler.fused.loops import Unit, address, loop_program, units_of
+from levels_more.compiler.passes import with_means
 from levels_more.kernels.batched_matmul import has_batches
 
 
@@ -56,6 +57,7 @@ class FusedReplay(Replay):
     """
 
     def __init__(self, graph, batch, over=False):
+        graph = with_means(graph)
         super().__init__(graph)
         self.units, kept = replay_units(graph), {*graph.outputs, *graph.updates.values()}
         alone = all(len(unit.nodes) == 1 for unit in self.units) and not has_batches(graph)
@@ -69,7 +71,7 @@ class FusedReplay(Replay):
             self.why = str(why)
         self.buffers = shared_buffers(self.units, kept)
         self.fixed = {x: b.data.view(x.spec.dtype).reshape(x.spec.shape) for x, b in self.buffers.items()}
-        self.fixed |= {x: x.attrs["of"].data for x in graph.nodes if x.op == "constant"}
+        self.fixed |= {x: x.source.data for x in graph.nodes if x.op == "constant"}
         self.made = [node for node in graph.ops if node in kept]  # these get new memory in each step
         plan_of = {node: plan for node, plan, *_ in self.plans}
         self.parts = [self.loop(unit) if unit.loop else self.kernel(unit, plan_of) for unit in self.units]
@@ -112,15 +114,16 @@ class FusedReplay(Replay):
         tensors = {}
         with self.lock:  # for the buffers, which all calls share
             for node in self.graph.nodes:
-                if node.op in ("input", "variable"):
-                    of = node.attrs["of"]
-                    tensors[node] = args[of] if node.op == "input" else of.read_value()
+                if node.op == "input":
+                    tensors[node] = args[node.source]
+                elif node.op == "variable":
+                    tensors[node] = node.source.read_value()
             for node in self.made:
                 tensors[node] = Tensor(node.spec)
             arrays = self.fixed | {node: tensor.data for node, tensor in tensors.items()}
             for part in self.parts:
                 self.launch(part, arrays)
-            tensors |= {node: node.attrs["of"] for node in self.graph.nodes if node.op == "constant"}
+            tensors |= {node: node.source for node in self.graph.nodes if node.op == "constant"}
             for variable, node in self.graph.updates.items():
                 variable.set_value(tensors[node])
         return [alias(tensors[node]) for node in self.graph.outputs]
@@ -129,9 +132,12 @@ class FusedReplay(Replay):
         return "\n".join([f"{len(self.graph.ops)} ops in {len(self.units)} launches", *map(repr, self.units)])
 
 
-def rank(graph):
-    """3, after all programs; but 0.2, before those by rows, for products of many matrices, which these cannot hold."""
-    return 0.2 if has_batches(graph) else 3
+def replayed_first(graph, batch, over=False):
+    """A FusedReplay, for products of many matrices, which no row program holds. Raises NoProgram for other graphs."""
+    if not has_batches(graph):
+        raise NoProgram
+    return FusedReplay(graph, batch, over)
 
 
-BACK_ENDS.append((FusedReplay, rank))
+BACK_ENDS.insert(BACK_ENDS.index(fused_first) + 1, replayed_first)
+BACK_ENDS.append(FusedReplay)  # after all programs

@@ -85,7 +85,7 @@ page.source(Lanes.loop, Lanes.counters)
 page.source(Lanes.load)
 
 # %% [markdown]
-# ## What is checked at a call (10 min)
+# ## What is checked at a call (11 min)
 #
 # Nothing watches a program while it reads and writes memory. So everything is checked before it runs: the dtype and
 # shape of each buffer, each index that might leave its array, and each row number.

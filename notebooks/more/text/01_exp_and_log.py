@@ -14,7 +14,7 @@ from course import build, figures
 from course.figures import page
 from levels.support import elementary, instructions
 from levels.support.elementary import EXP, exp, log
-from levels.support.instructions import exponent, rint, scaled, select
+from levels.support.instructions import exponent, in_halves, rint, scaled, select
 
 build.watch("more/01_exp_and_log")
 figures.you_are_here(1)
@@ -42,7 +42,7 @@ page.source(select, rint)
 # instructions. `scaled` multiplies in two steps, because 2ⁿ alone may overflow even where the result does not.
 
 # %%
-page.source(scaled)
+page.source(in_halves, scaled)
 
 # %%
 scaled(1.5, 3)

@@ -321,10 +321,11 @@ checks.answer_to("03-fused-call")
 # ## Which back end? (3 min)
 #
 # Many graphs could run on either of two back ends. When a function is compiled, nothing is timed. A rule decides from
-# dtype and shapes. It comes from measurements made once, which its comments give:
+# dtype and shapes. It stands before the row program in the list `BACK_ENDS`, whose entries are tried in order. The rule
+# comes from measurements made once, which its docstring gives:
 
 # %%
-page.source(backend.rank)
+page.source(backend.fused_first)
 
 # %%
 for dtype, width in (("f8", 1), ("f8", 8), ("f4", 8), ("f4", 512)):

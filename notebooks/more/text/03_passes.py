@@ -39,7 +39,7 @@ def wasteful(rows, target):
     return reduce_sum((rows @ w - target) * (rows @ w - target)) * scale
 
 
-before, _, _ = trace(wasteful, signature)
+before, _ = trace(wasteful, signature)
 before
 
 # %% [markdown]
@@ -90,7 +90,7 @@ print(after)
 
 # %%
 for expression in (lambda: constant(1.0) / 0.0, lambda: constant(-2.0) ** 0.5):
-    graph, _, _ = trace(expression, ())
+    graph, _ = trace(expression, ())
     print(passes.constant_fold(graph), "  is", float(function(expression)()))
 
 # %% [markdown]
@@ -110,7 +110,7 @@ def step(rows, target):
     return loss
 
 
-graph, _, _ = trace(step, signature)
+graph, _ = trace(step, signature)
 for one_pass in (dce, passes.cse, passes.constant_fold):
     graph = one_pass(graph)
     print(f"{one_pass.__name__:14} {len(graph.ops)} ops")
@@ -136,7 +136,7 @@ graph_drawing(graph, ["rows", "target"])
 # The 1.0 may stand on either side, and it may be an array of ones. Mind two traps. A graph is used again later, when a
 # variable that is 1 today may have another value. And if the array of ones has a larger shape than x, the product
 # repeats x, so it must stay. (About 8 lines. Hint: use `rebuilt` and `Node`, as in `constant_fold`. The tensor of a
-# constant is `node.attrs["of"]`. Two tensors of equal shape and dtype have the same Spec object, so compare with `is`.)
+# constant is `node.source`. Two tensors of equal shape and dtype have the same Spec object, so compare with `is`.)
 
 # %%
 from course.practice import exercises

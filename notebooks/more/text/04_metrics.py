@@ -35,7 +35,7 @@ from levels_more.mid_level.metrics import (
 )
 
 # %% [markdown]
-# ## How good is it? (19 min)
+# ## How good is it? (20 min)
 #
 # A loss is chosen for its gradient. People want to know something else: what share of the answers is right? That share
 # is the **accuracy**. No model can be trained on it, because a small change of a weight does not change it, and so its

@@ -45,7 +45,8 @@ net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level i
 # a question: run me
 checks.predict(
     "05-cost-launches",
-    "Run op by op, a step of the line takes 17 launches on level 3. How many does the same step take in `fit`, op by op?",
+    "Run op by op, a step of the line takes 19 launches on level 3. `levels_more` has a mean in one op, and its gradient "
+    "in another, which saves two. How many launches does the same step take in `fit`, op by op?",
     choices=["17", "18", "about 50: each level adds its own"],
 )
 
@@ -90,9 +91,10 @@ print("the same loss:", opened.loss == closed.loss)
 # %% [markdown]
 # All the parts are here again, but now under `compile`. They run once, on symbols: 16 ops are recorded and nothing is
 # launched. (The two gathers are not among them, because a compiled program reads its rows itself.) Two of the 16 are
-# the same product, which the gradient of `error * error` contains twice. The remaining 15 ops become one program, which
-# is launched once. It reads ten rows and their row numbers, 320 bytes, and keeps its intermediate results inside the
-# program. The other 16 of the 336 bytes are two copies of one number to Python.
+# the same product, which the gradient of `error * error` contains twice. And the mean becomes a sum and a quotient, as on
+# level 3. So there are again 16 ops, and they become one program, which is launched once. It reads ten rows and their
+# row numbers, 320 bytes, and keeps its intermediate results inside the program. The other 32 of the 352 bytes are
+# copies of single numbers.
 
 # %% tags=["nbval-ignore-output"]
 closed

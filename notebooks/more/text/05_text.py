@@ -473,7 +473,11 @@ print(f"{launches} launches, {operations / 1e6:.1f} million operations, {nbytes 
 cpu = pool()["cpu:0"]
 one, out = constant(np.ones(1)), cpu.alloc((1,), "f8")
 per_launch = min(timeit.repeat(lambda: launch("add", out, one, one), number=1000, repeat=7)) / 1000
-parts = {"launches": launches * per_launch, "operations": 2 * cpu.roofline(operations, 0), "bytes": cpu.roofline(0, nbytes)}
+parts = {
+    "launches": launches * per_launch,
+    "operations": 2 * cpu.roofline(operations, 0),
+    "bytes": cpu.roofline(0, nbytes),
+}
 print(", ".join(f"{name} {1e3 * part:.2f} ms" for name, part in parts.items()))
 predicted = parts["launches"] + max(parts["operations"], parts["bytes"])
 print(f"predicted {1e3 * predicted:.2f} ms, measured {1e3 * seconds(op_by_op, repeats=30):.2f} ms")

@@ -212,7 +212,7 @@ compare.side_by_side(line, net)
 #
 # **A good place to stop.** The model owns the training loop: `fit` goes down through layers, a tape and kernels to instructions.
 #
-# That was the trail. The five notebooks of the course go the same way, in less than two hours each, and build all of `levels`.
+# That was the trail. The five notebooks of the course go the same way, in two or three sittings each, and build all of `levels`.
 # Begin with [01_hardware](../01_hardware.ipynb), where you find what you wrote here. If you write PyTorch, you can begin with
 # [03_low_level](../03_low_level.ipynb); if you write Keras, with [05_high_level](../05_high_level.ipynb).
 

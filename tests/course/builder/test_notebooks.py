@@ -17,7 +17,7 @@ import pytest
 
 from course import build, serving
 from course.builder.cells import MARKER, code_lines
-from course.builder.minutes import words
+from course.builder.minutes import TELLS, words
 from course.builder.names import notebook_path
 
 NAMES = build.names_in(build.ROOT)
@@ -175,7 +175,10 @@ def rhythm(name):
     for number, cell, optional in cells_of(name):
         tree = ast.parse(cell.source if cell.cell_type == "code" else "")
         texts = asked(tree) if cell.cell_type == "code" else [cell.source]
-        if texts or not tree.body or "hide-input" in cell.metadata.get("tags", []):  # what is folded is not read
+        tells = cell.source.startswith(TELLS)  # its output is read, and counts with the question
+        if (
+            texts or tells or not tree.body or "hide-input" in cell.metadata.get("tags", [])
+        ):  # what is folded is not read
             prose, before = prose + sum(map(words, texts)) * (not optional), 0
             continue
         lines, title = code_lines(cell.source), build.title(number, cell.source)

@@ -165,7 +165,9 @@ def test_loop_order_tells_the_step(order):
     assert f"{order}: 0 lines loaded by step 0 (x 0, w 0, out 0)" in figures.loop_order(order, 0).text
     assert f"{order}: 3 lines loaded by step 1 (x 1, w 1, out 1)" in figures.loop_order(order, 1).text
     text = figures.loop_order(order, 512).text
-    assert text.startswith(f"{order}: {last} lines loaded by step 512 (") and text.endswith(f"By step 512, {last} lines are loaded.")
+    assert text.startswith(f"{order}: {last} lines loaded by step 512 (") and text.endswith(
+        f"By step 512, {last} lines are loaded."
+    )
     ways = {"i": "down x and out", "j": "along w and out", "k": "along x and down w"}
     assert f"room for 6 lines of 4 numbers. The inner loop, over {order[2]}, goes {ways[order[2]]}." in text
 

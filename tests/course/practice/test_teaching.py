@@ -60,6 +60,9 @@ def made_pages():
 SITTINGS = {
     "01_hardware": (180, "two sittings of less than an hour and a half"),
     "02_kernels": (180, "two sittings of less than an hour and a half"),
+    "03_low_level": (255, "three sittings of less than an hour and a half"),
+    "04_mid_level": (125, "two sittings of an hour each"),
+    "05_high_level": (120, "two sittings of less than an hour"),
 }  # the minutes, and what is said of them
 
 
@@ -68,8 +71,8 @@ SITTINGS = {
 def test_every_page_gives_a_notebook_the_minutes_of_the_rule(name):
     taken = round(minutes.total(minutes.sections(build.from_text(ROOT, name).cells, ROOT, name)))
     assert f"\n| `{name}` | {taken} | " in PAGES["TEACHING.md"], "run `python -m course.practice.teaching`"
-    most, told = SITTINGS.get(name, (120, "less than two hours without the optional sections"))
-    assert taken < most and "each in one or two sittings" in " ".join(PAGES["README.md"].split())
+    most, told = SITTINGS[name]
+    assert taken < most and "each in two or three sittings" in " ".join(PAGES["README.md"].split())
     intro = text_path(ROOT, name).read_text(encoding="utf-8").split("\n# %%\n")[0]
     assert told in " ".join(intro.replace("\n# ", " ").split())
     for page in made_pages():

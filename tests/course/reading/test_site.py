@@ -276,10 +276,10 @@ def test_the_walk_goes_down_and_to_the_cells(tab):
     assert page.locator(".walk .head b:visible").inner_text() == "5b · train_step"
     page.goto(page.url.split("#")[0] + "#walk-1a")
     assert page.locator(".walk .head b:visible").inner_text() == "1a · the loop"
-    link = page.get_by_role("link", name="_write, written in 03_low_level").first
+    link = page.get_by_role("link", name="StepWriter.write, written in 03_low_level").first
     link.click()
     page.wait_for_url(re.compile(r"03_low_level\.html#cell-\d+$"))
-    cell = page.locator(f"div.cell:near({page.url[page.url.index('#') :]})").filter(has_text="def _write(").first
+    cell = page.locator(f"div.cell:near({page.url[page.url.index('#') :]})").filter(has_text="class StepWriter(").first
     top = cell.evaluate("cell => cell.getBoundingClientRect().top")
     assert 0 <= top < 300, "the cell that wrote it is the first thing to be seen"
     assert page.wrong == []
@@ -295,7 +295,13 @@ def test_the_loss_of_the_walk_stays_beneath_the_bar(tab, width):
 
 def test_a_link_to_the_walk_leads_to_the_stage_of_its_level():
     words = "[The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step."
-    for name, mark in {"01_hardware": "1a", "02_kernels": "2", "03_low_level": "3a", "04_mid_level": "4", "05_high_level": "5a"}.items():
+    for name, mark in {
+        "01_hardware": "1a",
+        "02_kernels": "2",
+        "03_low_level": "3a",
+        "04_mid_level": "4",
+        "05_high_level": "5a",
+    }.items():
         notebook = {"cells": [{"cell_type": "markdown", "source": words}]}
         reading.walked(notebook, name, {})
         link = f'<a href="05_high_level.html#walk-{mark}">The walk</a> follows one step.'

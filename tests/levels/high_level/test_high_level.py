@@ -156,8 +156,9 @@ def by_hand(x, y, epochs, rate=0.05):
 
 
 def float32_line(*data, **options):
-    net = compiled(Dense(1, kernel_initializer="zeros"), optimizer=SGD(0.05))
+    net = compiled(Dense(1), optimizer=SGD(0.05))
     net.build((None, 2))
+    net.set_weights([np.zeros((2, 1), "f4"), np.zeros((1, 1), "f4")])
     net.fit(*data, epochs=3, shuffle=False, verbose=0, **options)
     return net
 
@@ -235,7 +236,7 @@ def test_evaluate_gives_what_keras_gives():
 def test_none_is_no_metric_and_no_callback():
     net = started(metrics=None)
     assert len(net.fit(TASK.x, TASK.y, callbacks=None, verbose=0).losses) == 13
-    assert net.optimizer is net.training.optimizer
+    assert hasattr(net.optimizer, "apply_gradients") and callable(net.loss)
 
 
 def test_layers_are_added_one_by_one(tmp_path):
@@ -338,10 +339,10 @@ def test_a_step_of_your_own():
     class Ascent(Sequential):
         def train_step(self, x, y):
             with GradientTape() as tape:
-                loss = self.training.loss(self, y, self(x, training=True))
+                loss = self.loss(y, self(x, training=True))
                 wrong = -loss
             variables = self.trainable_variables
-            self.training.optimizer.apply_gradients(zip(tape.gradient(wrong, variables), variables, strict=True))
+            self.optimizer.apply_gradients(zip(tape.gradient(wrong, variables), variables, strict=True))
             return loss
 
     net = started(kind=Ascent)
@@ -407,7 +408,7 @@ def test_fit_goes_on_and_compile_starts_the_optimizer_anew():
         two.fit(data, epochs=2, verbose=0)
     assert all((a == b).all() for a, b in zip(one.get_weights(), two.get_weights(), strict=True))
     two.compile("adam", "mse")
-    assert two.training.optimizer.trained_variables is None
+    assert two.optimizer.trained_variables is None
 
 
 @pytest.mark.more("summary")
@@ -510,7 +511,7 @@ net = lambda **options: compiled(Dense(1), **options)  # noqa: E731
         (lambda: net().fit(np.where(np.arange(4)[:, None] == 2, np.inf, x), y), "x is not a finite number in row 2"),
         (lambda: net().fit(Dataset.from_tensor_slices((x * np.nan, y)).batch(2)), "x is not a finite number in row 0"),
         (lambda: net().evaluate(x * np.nan, y), "x is not a finite number in row 0"),
-        (lambda: net(optimizer=SGD(lambda step: 1e300)).fit(x, y, epochs=9), "the loss is .* after epoch .*"),
+        (lambda: net(optimizer=SGD(1e30)).fit(x, y, epochs=9), "the loss is .* after epoch .*"),
         (lambda: net(loss="binary_crossentropy").fit(x, -y), "y_true holds -1; expected probabilities"),
         (lambda: net().fit(x, y, epochs=-1), "epochs is -1"),
         (lambda: net().fit(x, y, batch_size=0), "batch_size is 0"),
@@ -561,8 +562,10 @@ def test_answers_that_are_no_probabilities_are_refused_before_training():
         ("binary_crossentropy", 1, np.ones((8, 1))),
         ("sparse_categorical_crossentropy", 2, np.arange(8) % 2),
     ):
-        net = Sequential([Dense(units, kernel_initializer="ones")])
+        net = Sequential([Dense(units)])
         net.compile("sgd", loss)
+        net.build((None, 3))
+        net.set_weights([np.ones((3, units), "f4"), np.zeros((1, units), "f4")])
         with pytest.raises(ValueError, match="expected probabilities"):
             net.fit(np.full((8, 3), 2.0), y, verbose=0)
 
@@ -593,7 +596,7 @@ class BeforeEachStep(Callback):
 x, y = np.full((8, 3), 2.0), np.arange(8.0)[:, None] % 2
 
 def compiled(loss="mse", **options):
-    net = Sequential([Dense(1, kernel_initializer="glorot_uniform")])
+    net = Sequential([Dense(1)])
     net.compile("sgd", loss, **options)
     net.build((None, 3), "f8")
     net.set_weights([np.ones((3, 1)), np.ones((1, 1))])
@@ -619,9 +622,10 @@ for wrong in (
 
 for data in ((x.astype(int), y[:, 0] > 0), (x.tolist(), y.tolist()), (Dataset.from_tensor_slices((x, y[:, 0])).batch(8),)):
     net = Sequential()
-    net.add(Dense(1, kernel_initializer="zeros"))
+    net.add(Dense(1))
     net.compile("sgd", "mse", metrics=None)
     net.build((None, 3))
+    net.set_weights([np.zeros((3, 1), "f4"), np.zeros((1, 1), "f4")])
     print(net.evaluate(*data), net.fit(*data, callbacks=None).losses, net.predict([[1, 0, 0]]).dtype, net.optimizer)
 """
 
@@ -641,8 +645,8 @@ def net_with(base, dense, name, form):
     class Net(base):
         def __init__(self):
             super().__init__()
-            setattr(self, name, put(dense(4, kernel_initializer="zeros", bias_initializer="zeros")))
-            self.out = dense(3, bias_initializer=lambda shape: [1.0, 2.0, 3.0])
+            setattr(self, name, put(dense(4)))
+            self.out = dense(3)
 
         def call(self, x):
             return self.out(found(getattr(self, name))(x))
@@ -665,9 +669,13 @@ def test_a_layer_in_an_attribute_works_or_its_name_is_refused(world, form):
                 refused.add(name)
                 assert name == "trainable" or f"Net.{name} is already a name of the framework" in str(error)
                 continue
+            net(np.ones((2, 2), "f4"))
+            first = HELD[form][1](getattr(net, name))
+            first.kernel.assign(np.zeros((2, 4), "f4"))
+            net.out.bias.assign(np.array([[1.0, 2.0, 3.0]], "f4"))
             assert net(np.ones((2, 2), "f4")).numpy().tolist() == [[1.0, 2.0, 3.0]] * 2, name
             assert len(net.variables) == 4, name
-    assert {"run", "build", "variables", "chosen", "history", "stop_training", "fit"} < refused
+    assert {"build", "variables", "optimizer", "loss", "history", "stop_training", "fit"} < refused
     assert not {"encoder", "inputs", "outputs", "predictor", "input_specs", "output_shape"} & refused
 
 
@@ -700,6 +708,40 @@ def test_the_core_hears_what_a_callback_changes_and_its_lines_show_the_epoch(cap
     for _ in "12":
         assert model.fit(x, y, epochs=3, callbacks=[Anneal()]).losses.tolist() == [1.0, 4.0, 9.0]
         assert capsys.readouterr().out.splitlines() == ["Epoch 1/3: loss 1", "Epoch 2/3: loss 4", "Epoch 3/3: loss 9"]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("loss", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("kind", [core_high.Sequential, Sequential])
+def test_ended_answers_and_the_sentence_comes_after_the_loop(kind, loss):
+    """The training ends after the first epoch whose loss is not finite. A callback that ends it itself hears no error."""
+    told = []
+
+    class Lost(kind):
+        def train_step(self, x, y):
+            return super().train_step(x, y) * loss
+
+    class Listens(Callback):
+        def __init__(self, stops):
+            self.stops = stops
+
+        def on_epoch_end(self, epoch, logs):
+            told.append(epoch)
+            self.model.stop_training = self.stops
+
+        def on_train_end(self):
+            told.append("end")
+
+    net = Lost([core_mid.Dense(1)])
+    net.compile()
+    for stopped, number in ((False, 1.0), (True, 1.0), (False, loss), (True, loss)):
+        net.stop_training = stopped
+        assert core_high.ended(net, 0, {"loss": number}) is (stopped or number is loss)
+    with pytest.raises(FloatingPointError, match="fit: the loss is .* after epoch 0; try a lower learning rate"):
+        net.fit(TASK.x, TASK.y, epochs=3, verbose=0, callbacks=[Listens(False)])
+    assert told == [0, "end"] and len(net.history.epochs) == 1
+    net.fit(TASK.x, TASK.y, epochs=3, verbose=0, callbacks=[Listens(True)])
+    assert told == [0, "end"] * 2
 
 
 def test_the_core_alone_refuses_what_it_cannot_do():

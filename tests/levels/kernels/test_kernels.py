@@ -201,7 +201,7 @@ def test_reductions_are_numpys(op, x, keepdims, data):
     np.testing.assert_allclose(result, expected, 0, bound if rounds else 1e-10)
 
 
-@pytest.mark.more("slice, slice_grad, concat")
+@pytest.mark.more("slice, slice_grad, concat, reshape")
 @settings(max_examples=60, deadline=None)
 @given(arrays.arrays(DTYPES, arrays.array_shapes(max_dims=4, min_side=0, max_side=5), elements=ANY), st.data())
 def test_moves_are_numpys(x, data):
@@ -374,6 +374,7 @@ def test_every_op_is_compared_with_numpy():
         "gather",
         "broadcast_to",
         "broadcast_divide",
+        "spread",
         "sgd",
         "transpose",
         "cast",
@@ -461,7 +462,7 @@ TWICE = CPU.put(np.ones(2))
         (lambda: run("add", np.ones(2), np.ones(2), out=CPU.alloc((3,), "f8")), r"live buffer float64\[2\] on cpu:0"),
         (lambda: run("add", np.ones(2), np.ones(2), out=CPU.alloc((2,), "f4")), "float32"),
         (lambda: run("relu", np.ones(2, "i8")), "no kernel for int64"),
-        (lambda: run("broadcast_to", np.ones(4), shape=(1,)), "do not fit a result"),
+        (lambda: run("negative", np.ones(4), shape=(1,)), "do not fit a result"),
         (lambda: launch("sgd", CPU.put(np.ones(4)), CPU.put(np.ones((9, 4))), rate=0.1), "do not fit a result"),
         (lambda: launch("sgd", TWICE, rate=0.1), "takes w, dw, rate"),
         (lambda: launch("sgd", TWICE, TWICE, rate=0.1), "overwrite"),
@@ -694,6 +695,7 @@ def test_only_the_kernel_in_a_use_block_pays_for_checked_bounds():
 def test_what_cannot_be_replaced_is_named():
     cases = (
         ("rleu", "cpu", "no op is called 'rleu'; did you mean 'relu'"),
+        ("zzz", "cpu", "no op is called 'zzz'; KERNELS shows all, and levels_more.kernels has more$"),
         ("relu", "fpga", "'relu' has no kernel for 'fpga'"),
     )
     for op, kind, message in cases:

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from levels.low_level import DOOR, EAGER, GradientTape, Variable, constant, eager, trace
+from levels.low_level import DOOR, GradientTape, Variable, constant, eager, trace
 
 
 def paused(v, told):
@@ -26,7 +26,7 @@ def test_each_tape_has_its_slope_and_none_stays_open(order):
         next(tape)
     for k in order:
         assert [*tapes[k]] == []
-    assert told == [6.0] * 3 and DOOR.top is EAGER
+    assert told == [6.0] * 3 and DOOR.top is DOOR.bottom
 
 
 def test_a_tape_under_another_one_stops_recording_when_it_is_closed():
@@ -39,8 +39,8 @@ def test_a_tape_under_another_one_stops_recording_when_it_is_closed():
     assert len(first.records) == 1 and len(second.records) == 3 and DOOR.top is second
     with eager():
         second.__exit__(None, None, None)
-        assert DOOR.top is not EAGER
-    assert DOOR.top is EAGER
+        assert DOOR.top is not DOOR.bottom
+    assert DOOR.top is DOOR.bottom
 
 
 def test_a_tape_of_another_thread_is_refused_in_words_and_stays_there():
@@ -57,10 +57,10 @@ def test_a_tape_of_another_thread_is_refused_in_words_and_stays_there():
         other.start()
         other.join()
         assert DOOR.top is tape
-    assert "opened in another thread" in told[0] and DOOR.top is EAGER
+    assert "opened in another thread" in told[0] and DOOR.top is DOOR.bottom
     with (
         GradientTape() as outside,
         pytest.raises(RuntimeError, match="outside of a traced function"),
     ):
         trace(lambda: outside.__exit__(None, None, None), [])
-    assert DOOR.top is EAGER
+    assert DOOR.top is DOOR.bottom

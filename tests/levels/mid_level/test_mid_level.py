@@ -79,11 +79,11 @@ from levels_more.mid_level.notes import noted
 GOLDEN = json.loads((ROOT / "tests" / "support" / "golden" / "golden.json").read_text(encoding="utf-8"))
 GOLDEN["metrics"] = [case for case in GOLDEN["metrics"] if "curve" not in case["arguments"]]  # here AUC is that of ROC
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
-BACK_ENDS = {  # what a graph may become, with a rank each
-    "rows": [(RowProgram, lambda graph: 1)],
+BACK_ENDS = {  # what a graph may become
+    "rows": [RowProgram],
     "replay": [],
-    "any": [(RowProgram, lambda graph: 1), (FusedProgram, lambda graph: 2)],
-    "fused": [(FusedProgram, lambda graph: 1)],
+    "any": [RowProgram, FusedProgram],
+    "fused": [FusedProgram],
 }
 
 
@@ -347,7 +347,7 @@ def set_to(**changes):
         (False, {"change": set_to(momentum=0.5)}),
         (False, {"change": set_to(clipnorm=0.1)}),
         (False, {"change": set_to(learning_rate=0.01)}),
-        (True, {"change": lambda sgd: set_to(decay_rate=0.1)(sgd.rate)}),
+        (True, {"change": lambda sgd: set_to(decay_rate=0.1)(sgd.learning_rate)}),
         (False, {"kernel": lambda x, y: (x - y) * (1.0 + 2.0**-52)}),
     ],
 )
@@ -629,17 +629,13 @@ LIMITS = {  # name -> (the largest there can be, the standard deviation), for we
 def test_starting_weights_have_their_range_and_their_variance(name):
     largest, deviation = LIMITS[name]
     RANDOM.seed(3)
-    dense = Dense(50, kernel_initializer=name)
-    dense(np.ones((1, 200)))
-    w = dense.kernel.numpy()
+    w = Layer().add_weight((200, 50), name).numpy()
     assert abs(w).max() <= largest
     assert abs(w).max() >= (3 * deviation if largest == math.inf else 0.97 * largest)
     assert w.std() == pytest.approx(deviation, rel=0.03)  # four standard deviations of 10,000 numbers
     assert abs(w.mean() - (name == "ones")) <= 4 * deviation / 100
     RANDOM.seed(3)
-    again = Dense(50, kernel_initializer=name)
-    again(np.ones((1, 200)))
-    same([again.kernel.numpy()], [w])
+    same([Layer().add_weight((200, 50), name).numpy()], [w])
 
 
 @pytest.mark.parametrize("shape", [(200, 50), (60, 20, 10), (4, 30, 20, 10)])
@@ -906,9 +902,9 @@ def test_accuracy_goes_by_the_shapes():
 KINDS = {
     "SGD": lambda: SGD(0.1),
     "Adam": lambda: Adam(0.01),
-    "a schedule": lambda: Adam(lambda step: 0.1 / (1.0 + step)),
 }
 KINDS_MORE = {
+    "a schedule": lambda: Adam(lambda step: 0.1 / (1.0 + step)),
     "momentum": lambda: SGD(0.1, momentum=0.9, nesterov=True),
     "RMSprop": lambda: RMSprop(0.01),
     "AdamW": lambda: AdamW(0.01),
@@ -1012,7 +1008,9 @@ UNFIT = {  # pairs that fit no step, and what the error says
 }
 
 
-@pytest.mark.parametrize("kind", [core.SGD, core.Adam, *more("these optimizers", *zip([mid_level.SGD, mid_level.Adam, mid_level.RMSprop]))])
+@pytest.mark.parametrize(
+    "kind", [core.SGD, core.Adam, *more("these optimizers", *zip([mid_level.SGD, mid_level.Adam, mid_level.RMSprop]))]
+)
 def test_what_is_no_step_is_told_and_changes_nothing(kind):
     for begun in (False, True):
         for pairs in (*NO_PAIRS, iter([]), zip([], [], strict=True)):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from course.build import ROOT, environment
-from levels.low_level import RowProgram, functions
+from levels.low_level import RowProgram, StepWriter, functions
 from levels_more.compiler.quick_rows import QuickRowProgram, RowLanes
 from levels_more.low_level import Variable, function, reduce_mean
 
@@ -42,10 +42,16 @@ def test_no_row_number_is_read_beyond_the_last():
     assert done.stdout.splitlines() == ["QuickRowProgram True"] * 12, (done.returncode, done.stdout, done.stderr)
 
 
-class LaneRows(RowProgram):
-    """Level 3's row program, with the lanes in which the quick one runs."""
+class LaneWriter(StepWriter):
+    """Level 3's writer, with the lanes in which the quick one writes."""
 
     assembler = RowLanes
+
+
+class LaneRows(RowProgram):
+    """Level 3's row program, with these lanes."""
+
+    writer = LaneWriter
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -54,7 +60,7 @@ def test_the_bits_are_those_without(dtype, shape, monkeypatch):
     rng, found = np.random.default_rng(1), []
     x, batches = rng.standard_normal((50, 3)).astype(dtype), rng.integers(0, 50, shape)
     for program in QuickRowProgram, LaneRows if dtype == "f4" else RowProgram:
-        monkeypatch.setattr(functions, "BACK_ENDS", [(program, lambda graph: 0)])
+        monkeypatch.setattr(functions, "BACK_ENDS", [program])
         w = Variable(np.ones((3, 1), dtype))
 
         def step(x, w=w):

@@ -83,8 +83,8 @@ def check(op, arrays, attrs, by_numba, program=True):
 
 
 def elementwise():
-    """All elementwise ops that there are but `power`, which no program has."""
-    return sorted({*kernels.ELEMENTWISE} - {"power"})
+    """All elementwise ops that there are but `power`, which no program has, and `spread`, whose shapes are others."""
+    return sorted({*kernels.ELEMENTWISE} - {"power", "spread"})
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
@@ -106,6 +106,24 @@ def test_an_elementwise_op_gives_the_bits_of_its_kernel(op, dtype, by_numba):
         if len(parts) > 1 and op not in UPDATES:
             check(op, parts, attrs, by_numba)
             check(op, [parts[0][:1], *arrays[1:]], attrs, by_numba)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_way_back_through_a_sum(dtype, by_numba):
+    draw = np.random.default_rng(2)
+    for dy, shape, axis in (
+        ((), (40,), None),
+        ((1, 1), (5, 3), None),
+        ((5,), (5, 3), 1),
+        ((3,), (3, 3), 0),
+        ((3,), (3, 3), -1),
+        ((3, 1), (3, 17), 1),
+        ((2, 4), (2, 3, 4), 1),
+        ((2,), (2, 3, 4), (1, 2)),
+        ((), (2, 3, 4), (0, 1, 2)),
+    ):
+        given = [draw.normal(size=size).astype(dtype) for size in (dy, shape)]
+        check("spread", given, {} if axis is None else {"axis": axis}, by_numba)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -346,7 +364,7 @@ def test_a_freed_buffer_is_refused_though_it_was_launched_before():
 
 
 @pytest.mark.parametrize(
-    "op", sorted({*ELEMENTWISE, "reduce_sum", "reduce_mean", "gather"} - {"cast", "clip", "clip_grad"})
+    "op", sorted({*ELEMENTWISE, "reduce_sum", "reduce_mean", "gather"} - {"cast", "clip", "clip_grad", "spread"})
 )
 def test_each_op_launches_on_numbers_of_every_dtype(op):
     """By a program where the assembler knows the dtype, else by its kernel. What has no plan is refused in words."""

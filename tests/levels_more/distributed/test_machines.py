@@ -618,7 +618,13 @@ W = constant(np.ones((4, 3)))
         (lambda x: x + constant(X), [("slice", (5, 4)), ("slice", (5, 4)), ("add", (5, 4)), ("all_gather", (10, 4))]),
         (
             lambda x: reshape(x, (10, 2, 2)) @ reshape(x, (10, 2, 2)),
-            [("slice", (5, 4)), ("reshape", (5, 2, 2)), ("reshape", (5, 2, 2)), ("matmul", (5, 2, 2)), ("all_gather", (10, 2, 2))],
+            [
+                ("slice", (5, 4)),
+                ("reshape", (5, 2, 2)),
+                ("reshape", (5, 2, 2)),
+                ("matmul", (5, 2, 2)),
+                ("all_gather", (10, 2, 2)),
+            ],
         ),
         (
             lambda x: reshape(x, (10, 2, 2)) @ constant(np.ones((10, 2, 2))),
@@ -651,7 +657,7 @@ def summand(step, x, ranks, rank):
         if node.op == "all_reduce":
             return found[node.inputs[0]].numpy()
         if node.op in ("input", "constant"):
-            found[node] = constant(x) if node.op == "input" else node.attrs["of"]
+            found[node] = constant(x) if node.op == "input" else node.source
         else:
             found[node] = apply(node.op, *(found[each] for each in node.inputs), **node.attrs)
 

@@ -805,7 +805,15 @@ def test_an_unknown_monitor_needs_its_mode(make, tmp_path, monkeypatch):
     "name, rising",
     [("loss", 0), ("val_loss", 0), ("val_mean_squared_error", 0), ("mae", 0), ("val_binary_crossentropy", 0)]
     + [("val_rmse", 0), ("accumulated_error", 0), ("acc", 1), ("val_acc", 1), ("val/acc", 1), ("val_f1_accuracy", 1)]
-    + [("accuracy", 1), ("val_accuracy", 1), ("auc_1", 1), ("val_binary_accuracy", 1), ("val_precision", 1), ("recall", 1), ("r2_score", 1)],
+    + [
+        ("accuracy", 1),
+        ("val_accuracy", 1),
+        ("auc_1", 1),
+        ("val_binary_accuracy", 1),
+        ("val_precision", 1),
+        ("recall", 1),
+        ("r2_score", 1),
+    ],
 )
 def test_known_monitors_know_their_direction(name, rising):
     callback = EarlyStopping(name)

@@ -79,7 +79,7 @@ def test_the_same_bits_in_any_number_of_lanes(function):
 @pytest.mark.parametrize("way", ["core", "in steps", *["at once"] * (host_lanes() == 16)])
 def test_scaling_rounds_once_with_and_without_an_instruction_for_it(way):
     ways = {
-        "core": lambda dtype: elementary._in_halves,
+        "core": lambda dtype: elementary.in_halves,
         "in steps": intrinsics.scaled_bits,
         "at once": intrinsics.scaled_at_once,
     }

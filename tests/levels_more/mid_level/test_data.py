@@ -505,7 +505,11 @@ class Short(Towns):
     ("data", "kind", "words"),
     [
         (Towns(), KeyError, r"DataLoader: Towns\[0\] raises KeyError: 0; the keys are 0 to 1"),
-        (Short(), IndexError, r"DataLoader: Short\[1\] raises IndexError: list index out of range; the keys are 0 to 1"),
+        (
+            Short(),
+            IndexError,
+            r"DataLoader: Short\[1\] raises IndexError: list index out of range; the keys are 0 to 1",
+        ),
     ],
 )
 def test_a_sample_that_is_not_there_is_named(data, kind, words):
@@ -842,6 +846,17 @@ def test_the_time_line_says_what_was_saved():
     ahead = [("read", 1.0, 1.004), ("train", 1.004, 1.01), ("read", 1.004, 1.008), ("train", 1.01, 1.016)]
     assert "2 batches in 16 ms instead of 20 ms: reading hides" in figures.timeline({"a": alone, "b": ahead}).text
     assert "nothing is hidden" in figures.timeline({"a": alone, "b": alone}).text
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_a_shard_in_batches(drop):
+    """Ten rows in two shards of five: with batches of two, the last one is shorter, or is dropped."""
+    shard = Dataset.from_tensor_slices((np.arange(10.0),)).shard(2, 1).batch(2, drop_remainder=drop)
+    found = [rows.numpy().tolist() for (rows,) in shard]
+    assert found == [[1.0, 3.0], [5.0, 7.0], [9.0]][: 2 if drop else 3]
+    assert len(shard) == len(found)
+    whole = Dataset.from_tensor_slices((np.arange(10.0),)).shard(2, 1).batch(5, drop_remainder=drop)
+    assert [rows.numpy().tolist() for (rows,) in whole] == [[1.0, 3.0, 5.0, 7.0, 9.0]]
 
 
 def test_small_batches_are_taken_several_in_one_launch():

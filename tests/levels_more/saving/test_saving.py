@@ -151,7 +151,9 @@ def test_a_loaded_model_predicts_and_trains_on_as_if_nothing_had_happened(make, 
     assert loaded.evaluate(X, Y) == model.evaluate(X, Y)
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))], ids=["copy", "pickle"])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))], ids=["copy", "pickle"]
+)
 @pytest.mark.parametrize("make", ONE_OUTPUT)
 def test_a_copy_of_a_model_trains_on_as_the_model_does(make, copied):
     model = trained(make)
@@ -164,7 +166,7 @@ def test_a_copy_of_a_model_trains_on_as_the_model_does(make, copied):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda optimizer: type(optimizer).__name__)
 def test_every_optimizer_goes_on_where_it_was(optimizer, tmp_path):
     model = trained(optimizer=optimizer)
-    if not callable(optimizer.rate):
+    if not callable(optimizer.learning_rate):
         optimizer.rate.assign(optimizer.rate * 0.5)  # as a callback would
     save(model, tmp_path / "m")
     loaded = load_model(tmp_path / "m")
@@ -434,8 +436,7 @@ CONFIG, WEIGHTS, MEMORY = "config.json", "weights.safetensors", "optimizer.safet
 
 
 def apart(folder):
-    """Make a model's one file the three that it once was. They have no checksum, so a stranger changes them with ease.
-    """
+    """Make a model's one file the three that it once was. They have no checksum, so a stranger changes them with ease."""
     arrays = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
     memory = {name: arrays.pop(name) for name in [*arrays] if name.startswith("/optimizer/")}
     (folder / CONFIG).write_bytes(arrays.pop("/config").tobytes())
@@ -446,8 +447,7 @@ def apart(folder):
 
 
 def together(folder):
-    """And make one of the three, whatever is in them, with a checksum that is right. False where they cannot be read.
-    """
+    """And make one of the three, whatever is in them, with a checksum that is right. False where they cannot be read."""
     try:
         arrays = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
         arrays["/config"] = np.array(list((folder / CONFIG).read_bytes()), "u1")
@@ -626,7 +626,11 @@ def test_pretrained_models_are_what_their_function_makes(tmp_path):
     pretrained.make_models(tmp_path)
     for file in pretrained.MODELS.glob("*/*"):  # the stored ones are older than the names of layers: dense_1, …
         made, stored = (
-            {name: numbers.tobytes() for name, numbers in safetensors.numpy.load_file(path).items() if not name.startswith("/")}
+            {
+                name: numbers.tobytes()
+                for name, numbers in safetensors.numpy.load_file(path).items()
+                if not name.startswith("/")
+            }
             for path in (tmp_path / file.relative_to(pretrained.MODELS), file)
         )
         assert made == stored and len(made) == 6, file

@@ -174,7 +174,9 @@ def test_what_a_module_says_of_a_state():
     net = torch.nn.Linear(2, 1)
     assert repr(net.load_state_dict(net.state_dict())) == "<All keys matched successfully>"
     found = net.load_state_dict({"weight": net.weight, "more": net.bias}, strict=False)
-    assert found.missing_keys == ["bias"] and found.unexpected_keys == ["more"] and "missing_keys=['bias']" in repr(found)
+    assert (
+        found.missing_keys == ["bias"] and found.unexpected_keys == ["more"] and "missing_keys=['bias']" in repr(found)
+    )
     with pytest.raises(AttributeError, match=r"equal.*\(x == y\)\.all\(\)"):
         torch.equal(net.weight, net.weight)
 

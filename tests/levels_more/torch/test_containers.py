@@ -184,3 +184,6 @@ def test_attributes_may_have_any_name_that_pytorch_leaves_free():
 def test_a_sequential_is_given_all_its_modules_at_once(name):
     with pytest.raises(AttributeError, match=rf"no '{name}' here; use nn.Sequential\(\*modules\)"):
         getattr(nn.Sequential(nn.Linear(2, 2)), name)
+    with pytest.raises(AttributeError) as error:
+        getattr(torch.ones(2), name)
+    assert "Sequential" not in str(error.value)

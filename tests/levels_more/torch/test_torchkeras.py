@@ -131,8 +131,7 @@ def test_all_places_that_readers_import_are_spelled():
 
 @pytest.mark.parametrize("name", spelled())
 def test_a_name_that_is_not_there_is_refused_in_words(name):
-    """By each module, where it is asked for and where it is imported: which name, of what, and what is there instead.
-    """
+    """By each module, where it is asked for and where it is imported: which name, of what, and what is there instead."""
     module = importlib.import_module(f"levels_more.{name}")
     told = rf"{name} has no 'no_such_name'.*(here is|here are|lists|nearest) "
     assert not hasattr(module, "no_such_name")
@@ -165,7 +164,9 @@ def test_a_schedule_steps_with_the_optimizer(tmp_path):
 
 
 def test_lightning_is_refused_in_words():
-    with pytest.raises(ModuleNotFoundError, match="pytorch_lightning is no file any more: use .*KerasModel, or your own"):
+    with pytest.raises(
+        ModuleNotFoundError, match="pytorch_lightning is no file any more: use .*KerasModel, or your own"
+    ):
         importlib.import_module("levels_more.pytorch_lightning")
     with pytest.raises(ModuleNotFoundError, match="pytorch_lightning is no file any more"):
         importlib.import_module("levels_more.pytorch_lightning.callbacks")

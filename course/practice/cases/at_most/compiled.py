@@ -80,9 +80,9 @@ def trace(mine, draw):
 def traced(mine, said, python, x, *more):
     """What the graph of a function computes for x, and what else `trace` returns."""
     result = mine.call(said, mine.function, python, (x.spec, *more))
-    if not isinstance(result, tuple | list) or len(result) != 3:
-        raise Wrong(f"{said} gives {describe(result)}, expected a graph, what Python returned, and a list of variables")
-    graph, returned, made = result
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise Wrong(f"{said} gives {describe(result)}, expected two: a graph, and what Python returned")
+    graph, returned = result
     if not isinstance(graph, mine["Graph"]):
         raise Wrong(f"{said} gives {describe(graph)} first, expected a Graph")
     for node in (*graph.outputs, *graph.updates.values()):
@@ -94,7 +94,6 @@ def traced(mine, said, python, x, *more):
         "the new values": ", ".join(f"{v.name} {float(known[node].numpy()):g}" for v, node in graph.updates.items())
         or "none",
         "what Python returned": describe(returned),
-        "the variables that Python made": ", ".join(v.name for v in made) or "none",
     }
 
 

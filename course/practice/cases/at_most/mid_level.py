@@ -25,10 +25,10 @@ def raised(mine, said, error, function, *arguments):
     return mine.call(said, tried)
 
 
-@cases("04-Layer.run")
+@cases("04-Layer.__call__")
 def layer_run(mine, draw):
     """Which methods run in a call of a layer, and what it returns; then both tasks."""
-    with interpreted(), mine.placed("Layer.run", "mid_level"):
+    with interpreted(), mine.placed("Layer.__call__", "mid_level"):
         from levels.low_level import Variable, function
         from levels.mid_level import Layer
 
@@ -73,7 +73,7 @@ def layer_run(mine, draw):
         told.clear()
         value = mine.call(said, function(lambda x: layer(x)), constant(x))
         yield said, {"what runs": ", ".join(told), "": value}
-    yield "20 steps of both tasks", mine.losses("Layer.run", "mid_level")
+    yield "20 steps of both tasks", mine.losses("Layer.__call__", "mid_level")
 
 
 @cases("04-Loss.__call__")
@@ -170,7 +170,6 @@ def apply_gradients(mine, draw):
         yield from stepped("a kernel and a bias", SGD(0.1), shapes, [[draw.normal(size=x.shape) for x in shapes]])
         single = [x.astype("f4") for x in shapes]
         yield from stepped("float32, and a gradient that is NaN", SGD(0.1), single, [[x * np.nan for x in single]])
-        yield from stepped("a rate that is 1 divided by the step", SGD(lambda t: 1.0 / (t + 1.0)), [1.0], [[1.0]] * 3)
         w, sgd = Variable(np.array(1.0)), SGD(0.1)
         step = function(lambda: sgd.apply_gradients([(constant(1.0), w)]))
         for rate in (0.1, 0.1, 0.001):
@@ -222,8 +221,9 @@ def adam_update(mine, draw):
         x = draw.normal(size=(8, 2))
         y, mse = x @ [[2.0], [-3.0]] + 3.0, MeanSquaredError()
         for compiled in (False, True):
-            model, adam = Dense(1, kernel_initializer="zeros"), Adam(0.1)
+            model, adam = Dense(1), Adam(0.1)
             model(x)
+            model.set_weights([np.zeros((2, 1)), np.zeros((1, 1))])
 
             def fit(x, y, model=model, adam=adam):
                 with GradientTape() as tape:
@@ -240,7 +240,7 @@ def adam_update(mine, draw):
 
 @cases("04-Dataset.batch")
 def dataset_batch(mine, draw):
-    """The row numbers of some passes, the length and repr of a dataset; then the batches themselves."""
+    """The row numbers of some passes, and the length of a dataset; then the batches themselves."""
     with interpreted(), mine.placed("Dataset.batch", "mid_level"):
         from levels.low_level import function, reduce_mean
         from levels.mid_level import Dataset
@@ -262,14 +262,13 @@ def dataset_batch(mine, draw):
         for rows, size in ((7, 3), (6, 3), (4, 1), (3, 5), (3, 3), (1, 1), (10, 4)):
             said = f"{rows} rows in batches of {size}"
             data = batched(said, rows, size)
-            yield said, one_pass(said, data) | {"length": len(data), "": repr(data)}
+            yield said, one_pass(said, data) | {"length": len(data), "it says that it holds batches": data.batches}
             yield f"{said}, a second pass", one_pass(said, data)
         for rows, size in ((5, 2), (6, 2)):
             said = f"{rows} rows, shuffled, in batches of {size}"
             data = batched(said, rows, size, seed=1)
             for k in (1, 2, 3):
                 yield f"{said}, pass {k}", one_pass(said, data)
-            yield said, {"": repr(data), "stages": [each.stage for each in data.stages]}
         said = "5 rows in batches of 2: a loop over them"
         data = batched(said, 5, 2)
         for k, batch in enumerate(mine.call(said, list, data), 1):

@@ -1,0 +1,100 @@
+"""Checks of a function of tensors: of its graph, its results and its programs. Notebook 03 uses them."""
+
+import itertools
+import math
+from contextlib import contextmanager
+
+import numpy as np
+
+from .said import say_once
+
+LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
+
+
+class NoProgram(Exception):
+    """The reason why a graph cannot become a program of some kind."""
+
+
+def check_function(python):
+    """Raise TypeError unless this can be called."""
+    if not callable(python):
+        raise TypeError(f"function: {python!r:.60} is no function")
+
+
+def check_trace(symbol, trace):
+    """Raise TypeError for a symbol of another trace."""
+    if symbol.trace is not trace:
+        raise TypeError(f"{symbol!r} is of another trace; return what you need from the function")
+
+
+def check_results(python, results):
+    """Raise TypeError if one of a function's results is a dict, a list, or None. `python` may be None."""
+    for x in results:
+        if isinstance(x, (list, tuple, dict, set)) or x is None:
+            name = "function" if python is None else getattr(python, "__qualname__", "it")
+            raise TypeError(f"{name}: returns a {type(x).__name__}; expected tensors, or one list or tuple of them")
+
+
+def check_single(*steps):
+    """Raise ValueError unless each result of these steps is a single number."""
+    for x in itertools.chain(*steps):
+        if math.prod(x.spec.shape) != 1:
+            raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
+
+
+def check_fits(graph, kernels, elementwise):
+    """Raise NoProgram for several dtypes, empty arrays, other devices, or a kernel that a reader has replaced."""
+    leaves = [x for x in graph.nodes if x.op in ("input", "variable")]
+    edges = {x.spec.dtype for x in (*graph.outputs, *graph.updates.values(), *leaves)}
+    dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)} | edges
+    if len(dtypes) != 1 or dtypes.isdisjoint({np.dtype("f4"), np.dtype("f8")}):
+        raise NoProgram(f"it has {', '.join(sorted(map(str, dtypes)))}; expected one float dtype, and no bools outside")
+    for node in graph.nodes:
+        kind = node.spec.device.kind
+        ours = not node.inputs or node.op in elementwise or kernels.is_first(node.op, kind)
+        if kind != "cpu" or not ours or 0 in node.spec.shape:
+            raise NoProgram(f"{node!r} on {kind} is left to its kernel")
+
+
+def check_rows(parts):
+    """Raise NoProgram if no node has rows, or if there are too many numbers for one."""
+    if "row" not in parts.values():
+        raise NoProgram("it reads no rows")
+    work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in parts.items())
+    if work > LARGEST_ROW:
+        raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {LARGEST_ROW:,}")
+
+
+def check_form(what, op, table):
+    """Raise NoProgram for an op that is not in the table of those with such a form."""
+    if op not in table:
+        raise NoProgram(f"{op} has no form for {what}")
+
+
+@contextmanager
+def told_by(op):
+    """In a `with` block, an error of the op's scalar function, which is called on registers, becomes NoProgram."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
+        raise NoProgram(f"the function of {op} cannot be written as instructions ({why})") from None
+
+
+def say_replayed(function, graph, batch, reasons):
+    """Return why a graph has no program, from {reason: name of a back end}. Say so once, for rows on a CPU."""
+    why = "; ".join(f"{name}: {why}" for why, name in reasons.items() if why)  # None: its turn comes later
+    on_cpu = any(x.spec.device.kind == "cpu" for x in graph.ops)
+    if batch and on_cpu and not getattr(function, "quiet", False):  # quiet: no reader has written it
+        say_once(f"function {function.__name__}: its ops are replayed one by one, which is slower. {why}")
+    return why
+
+
+def made_once(function, key, args, over):
+    """Compile a function, and keep the program under this key, which ends with the version of the kernels."""
+    with function.lock:  # one thread compiles, and the others wait
+        found = function.programs.get(key) or function.compile(args, over)
+        for old in [*function.programs]:  # those of an older version are discarded
+            if old[-1] != key[-1]:
+                function.programs.pop(old, None)
+        function.programs[key] = found
+    return found
