@@ -11,10 +11,10 @@ from levels.hardware import Spec
 from levels.kernels import KERNELS
 from levels.support.checks import cache_key, not_copied
 from levels.support.inputs import batches_of_rows
-from levels.support.programs import check_function, check_single, made_once, say_replayed
+from levels.support.programs import check_function, check_single, made_once, packed, results_of, say_replayed
 from levels.support.storage import CREATED, makes_variables
 
-from .graph import _results_of, dce, trace
+from .graph import dce, trace
 from .ops import gather
 from .replay import Replay, _stacked
 from .row_program import NoProgram, RowProgram
@@ -74,16 +74,8 @@ class _Programs:
             graph, result = trace(self.python, signature)
             if not makes_variables(graph, newest, again):
                 break
-        if over:
-            check_single(graph.outputs)
+        check_single(graph.outputs if over else [])
         return graph, result
-
-
-def _packed(outs, result):
-    """Return these tensors in the form of the traced result: None, one, or several."""
-    if result is None:
-        return None
-    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
 class Function(_Programs):
@@ -99,7 +91,7 @@ class Function(_Programs):
         args = [as_tensor(x) if isinstance(x, arrays) else x for x in args]
         key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
         program, result = self.program(args, key, False)
-        return _packed(program.run(args), result)
+        return packed(program.run(args), result)
 
     def over(self, *args):
         """over(x, y, …, batches): run a step on the rows x[i], y[i], … for each array i
@@ -111,7 +103,7 @@ class Function(_Programs):
         if DOOR.top is not DOOR.bottom:
             batches = [rows for part in parts for rows in part]
             steps = [self.python(*[gather(x, i) for x in args]) for i in batches]
-            return _packed(_stacked([*map(_results_of, steps)]), steps[-1])
+            return packed(_stacked([*map(results_of, steps)]), steps[-1])
         outs = []
         whole = [x.spec for x in args]
         for part in parts:
@@ -121,7 +113,7 @@ class Function(_Programs):
             outs.append(program.over(args, part))
         if len(outs) > 1:
             outs = [[constant(np.concatenate(both)) for both in zip(*outs)]]
-        return _packed(outs[0], result)
+        return packed(outs[0], result)
 
 
 function = Function

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from levels.hardware import Spec
 from levels.support.operators import NoNumbers
-from levels.support.programs import check_results, check_trace
+from levels.support.programs import check_trace, results_of
 
 from .tensors import DOOR, Interpreter, Tensor, Variable, as_tensor
 
@@ -94,15 +94,6 @@ class Graph:
         return ", ".join(node.op for node in self.ops)
 
 
-def _results_of(given, python=None):
-    """List what a function returned: nothing, one result, or several."""
-    if given is None:
-        return []
-    results = list(given) if type(given) in (list, tuple) else [given]
-    check_results(python, results)
-    return results
-
-
 def trace(python, signature):
     """Run a function on symbols of these Specs. Return its graph and its result."""
     here = Trace()
@@ -114,7 +105,7 @@ def trace(python, signature):
     DOOR.top = here
     try:
         result = python(*args)
-        outputs = [here.node(as_tensor(x)) for x in _results_of(result, python)]
+        outputs = [here.node(as_tensor(x)) for x in results_of(result, python)]
     finally:
         DOOR.top = before
     new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from levels.support.shapes import as_axis, check_limits, row_numbers
+from levels.support.shapes import as_axis, limits, row_numbers
 
 from .tensors import Operators, Tensor, apply, as_tensor
 
@@ -36,8 +36,7 @@ def gather(x, rows):
 
 def clip(x, low, high):
     """Limit each number of x to the range from low to high. Raises ValueError."""
-    check_limits("clip", low, high)
-    return apply("clip", x, low=float(low), high=float(high))
+    return apply("clip", x, **limits("clip", low, high))
 
 
 def reduce_sum(x, axis=None, keepdims=False):

@@ -40,9 +40,7 @@ def _with_one_more(node, inputs, batch):
 
 
 def row_parts(graph, batch):
-    """Return {node: "row" if it has rows, "sum" if it adds them up, "after" if it needs
-    a sum, else "before"}. Raises NoProgram for a graph that does not split.
-    """
+    """Return {node: its part, "before", "row", "sum" or "after"}. Raises NoProgram."""
     parts = {}
     larger = {}  # node -> its Spec for a batch with one row more
     for node in graph.nodes:
@@ -225,8 +223,8 @@ class RowProgram:
     def launch(self, args, specs, sizes):
         """Run the program, which overwrites the variables. Return the results."""
         outs = [Tensor(spec) for spec in specs]
-        given = [*outs, *[args[k] for k in self.inputs]]
-        addresses = [address_of(x.data) for x in given]
+        given = [args[k] for k in self.inputs]
+        addresses = [address_of(x.data) for x in [*outs, *given]]
         with self.locks:  # any thread may call it
             for v in self.variables:
                 addresses.append(v.pinned or pinned_address(v, v in self.graph.updates))

@@ -120,9 +120,7 @@ def as_tensor(value, like=None):
 
 def _as_tensors(values):
     """Convert all of these. Python numbers take the dtype of the first tensor."""
-    for like in values:
-        if isinstance(like, Operators):
-            break
+    like = next((x for x in values if isinstance(x, Operators)), None)
     return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
 
 

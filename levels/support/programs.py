@@ -27,12 +27,23 @@ def check_trace(symbol, trace):
         raise TypeError(f"{symbol!r} is of another trace; return what you need from the function")
 
 
-def check_results(python, results):
-    """Raise TypeError if one of a function's results is a dict, a list, or None. `python` may be None."""
+def results_of(given, python=None):
+    """List what a function returned: nothing, one result, or several. Raises TypeError if one is a dict or a list."""
+    if given is None:
+        return []
+    results = list(given) if type(given) in (list, tuple) else [given]
     for x in results:
         if isinstance(x, (list, tuple, dict, set)) or x is None:
             name = "function" if python is None else getattr(python, "__qualname__", "it")
             raise TypeError(f"{name}: returns a {type(x).__name__}; expected tensors, or one list or tuple of them")
+    return results
+
+
+def packed(outs, result):
+    """Return these tensors in the form of what a function returned: None, one, or several."""
+    if result is None:
+        return None
+    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
 def check_single(*steps):

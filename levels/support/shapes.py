@@ -63,10 +63,11 @@ def as_axis(axis):
     return tuple(map(as_axis, axis)) if isinstance(axis, tuple) else axis.__index__()
 
 
-def check_limits(op, low, high):
-    """Raise ValueError unless these are two numbers, low <= high."""
+def limits(op, low, high):
+    """Return two numbers as floats, {"low": …, "high": …}. Raises ValueError unless low <= high."""
     if not isinstance(low, (int, float, np.number)) or not isinstance(high, (int, float, np.number)) or not low <= high:
         raise ValueError(f"{op}: low is {low!r:.60} and high is {high!r:.60}; expected two numbers, the lower first")
+    return {"low": float(low), "high": float(high)}
 
 
 def check_axes(op, shape, axis):

@@ -257,9 +257,7 @@ def as_tensor(value, like=None):
 
 def _as_tensors(values):
     """Convert all of these. Python numbers take the dtype of the first tensor."""
-    for like in values:
-        if isinstance(like, Operators):
-            break
+    like = next((x for x in values if isinstance(x, Operators)), None)
     return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
 
 
@@ -376,7 +374,7 @@ def sigmoid(x):
 
 # %%
 #| export ops
-from levels.support.shapes import check_limits, row_numbers
+from levels.support.shapes import limits, row_numbers
 
 
 def gather(x, rows):
@@ -389,8 +387,7 @@ def gather(x, rows):
 
 def clip(x, low, high):
     """Limit each number of x to the range from low to high. Raises ValueError."""
-    check_limits("clip", low, high)
-    return apply("clip", x, low=float(low), high=float(high))
+    return apply("clip", x, **limits("clip", low, high))
 
 
 # %% [markdown]
@@ -982,7 +979,7 @@ print(f"µs per step: {t_step:.0f}, level 2 {t_below:.0f}")
 # This is the end of the first sitting.
 
 # %% [markdown]
-# ## Written down, not run (16 min)
+# ## Written down, not run (15 min)
 #
 # The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known. So
 # this interpreter writes each op down as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes
@@ -1119,16 +1116,7 @@ class Graph:
 
 # %%
 #| export graph most trace
-from levels.support.programs import check_results
-
-
-def _results_of(given, python=None):
-    """List what a function returned: nothing, one result, or several."""
-    if given is None:
-        return []
-    results = list(given) if type(given) in (list, tuple) else [given]
-    check_results(python, results)
-    return results
+from levels.support.programs import results_of
 
 
 def trace(python, signature):
@@ -1142,7 +1130,7 @@ def trace(python, signature):
     DOOR.top = here
     try:
         result = python(*args)
-        outputs = [here.node(as_tensor(x)) for x in _results_of(result, python)]
+        outputs = [here.node(as_tensor(x)) for x in results_of(result, python)]
     finally:
         DOOR.top = before
     new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
@@ -1405,9 +1393,7 @@ def _with_one_more(node, inputs, batch):
 # %%
 #| export row_program
 def row_parts(graph, batch):
-    """Return {node: "row" if it has rows, "sum" if it adds them up, "after" if it needs
-    a sum, else "before"}. Raises NoProgram for a graph that does not split.
-    """
+    """Return {node: its part, "before", "row", "sum" or "after"}. Raises NoProgram."""
     parts = {}
     larger = {}  # node -> its Spec for a batch with one row more
     for node in graph.nodes:
@@ -1440,8 +1426,8 @@ graph_drawing(smaller, ["rows", "target"], parts)
 # ## An op, one row at a time (14 min)
 #
 # How is an op computed for a single row? A `matmul` is computed by notebook 01's `dot`. Any other op needs its scalar
-# function of notebook 02, which is called for each number. These functions only add, multiply and compare. So they take
-# Python's floats, and they take registers of an assembler. With registers they *write* the instructions.
+# function of notebook 02, which is called for each number. These functions use only what floats and registers both can
+# do. With Python's floats they compute a number. With registers of an assembler they *write* the instructions.
 #
 # `_each` calls a function for every number of an array. An array may hold floats or registers: to NumPy, both are
 # objects. `_elementwise` is for all ops that have a scalar function. `_products` is for `matmul`, and `_repeated` for
@@ -1745,8 +1731,8 @@ class RowProgram:
     def launch(self, args, specs, sizes):
         """Run the program, which overwrites the variables. Return the results."""
         outs = [Tensor(spec) for spec in specs]
-        given = [*outs, *[args[k] for k in self.inputs]]
-        addresses = [address_of(x.data) for x in given]
+        given = [args[k] for k in self.inputs]
+        addresses = [address_of(x.data) for x in [*outs, *given]]
         with self.locks:  # any thread may call it
             for v in self.variables:
                 addresses.append(v.pinned or pinned_address(v, v in self.graph.updates))
@@ -1783,7 +1769,7 @@ print(f"losses {once[0]:.4g}, {once[1]:.4g}, … {once[-1]:.4g}; equal to the st
 #
 # **A good place to stop.** A train step is one program, and its losses are right to the last bit.
 #
-# ## A function, compiled once (18 min)
+# ## A function, compiled once (17 min)
 #
 # What is left is to do all of that once: trace, make smaller, write the program, keep it. `function` does this for any
 # function (`tf.function` · `torch.compile`).
@@ -1872,22 +1858,8 @@ class _Programs:
             graph, result = trace(self.python, signature)
             if not makes_variables(graph, newest, again):
                 break
-        if over:
-            check_single(graph.outputs)
+        check_single(graph.outputs if over else [])
         return graph, result
-
-
-# %% [markdown]
-# A function returns what Python returned during the trace, with the program's tensors in it:
-
-
-# %%
-#| export functions
-def _packed(outs, result):
-    """Return these tensors in the form of the traced result: None, one, or several."""
-    if result is None:
-        return None
-    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
 # %% [markdown]
@@ -1898,12 +1870,14 @@ def _packed(outs, result):
 #
 # `over` needs no batch to find its program, only the Spec of a batch: the shape of the data, with the batch size in
 # place of the number of rows. A last batch that is shorter has another Spec, and so a second program. `concatenate`
-# joins the losses of both.
+# joins the losses of both. A function returns what Python returned during the trace, with the program's tensors in it:
+# nothing, one tensor, or several. That is what `packed`, from `levels/support`, does.
 
 # %%
 #| export functions most Function.__call__
 from levels.support.checks import cache_key
 from levels.support.inputs import batches_of_rows
+from levels.support.programs import packed, results_of
 
 
 class Function(_Programs):
@@ -1919,7 +1893,7 @@ class Function(_Programs):
         args = [as_tensor(x) if isinstance(x, arrays) else x for x in args]
         key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
         program, result = self.program(args, key, False)
-        return _packed(program.run(args), result)
+        return packed(program.run(args), result)
 
     def over(self, *args):
         """over(x, y, …, batches): run a step on the rows x[i], y[i], … for each array i
@@ -1931,7 +1905,7 @@ class Function(_Programs):
         if DOOR.top is not DOOR.bottom:
             batches = [rows for part in parts for rows in part]
             steps = [self.python(*[gather(x, i) for x in args]) for i in batches]
-            return _packed(_stacked([*map(_results_of, steps)]), steps[-1])
+            return packed(_stacked([*map(results_of, steps)]), steps[-1])
         outs = []
         whole = [x.spec for x in args]
         for part in parts:
@@ -1941,7 +1915,7 @@ class Function(_Programs):
             outs.append(program.over(args, part))
         if len(outs) > 1:
             outs = [[constant(np.concatenate(both)) for both in zip(*outs)]]
-        return _packed(outs[0], result)
+        return packed(outs[0], result)
 
 
 function = Function

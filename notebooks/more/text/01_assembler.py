@@ -16,7 +16,7 @@ from course.figures import page
 from course.practice import checks
 from levels.hardware import Assembler, Program, dot, line_row, subtract, write_steps
 from levels.support import cache, calls, machine, writing
-from levels.support.elementary import named
+from levels.support.instructions import named
 from levels_more.hardware import Lanes, emulated, pool, targets
 
 build.watch("more/01_assembler", "wasmtime", "unicorn", "elftools")
