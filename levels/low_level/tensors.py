@@ -90,7 +90,7 @@ def _placed(array, dtype, device):
     if dtype not in DTYPES or array.dtype.kind not in kinds:
         told = f"constant: {array.dtype} to {dtype} has no kernels, or loses digits"
         raise TypeError(f"{told}; cast it in NumPy first")
-    return device.put(cast(array, dtype), Tensor)
+    return device.put(array if array.dtype == dtype else cast(array, dtype), Tensor)
 
 
 def constant(values, dtype=None):

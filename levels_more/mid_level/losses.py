@@ -7,7 +7,7 @@ from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce
 from levels.mid_level import losses
 from levels.support.checks import check_bool
 from levels.support.fronts import Unset
-from levels.support.inputs import check_probabilities
+from levels.support.inputs import check_labels, check_probabilities
 from levels_more.checks import whole_as_int64
 from levels_more.low_level.ops import absolute, cast, log_softmax, one_hot, reduce_mean, reshape
 from levels_more.low_level.signatures import Arguments
@@ -128,7 +128,7 @@ class Crossentropy(Reduced):
         self.probabilities = not from_logits
 
     def check(self, y_true, y_pred):
-        super().check(y_true, y_pred)
+        check_labels(self, y_true, y_pred)
         if self.from_logits:
             check_logits(self, y_pred)
             check_probabilities(self, "y_true", y_true)

@@ -554,8 +554,8 @@ def descend(rate, dw, w):
 print(descend(0.1, 2.0, 1.0))
 
 # %% [markdown]
-# Now we change all variables of a model at once. The model is the line of notebooks 1 to 3, and each step takes ten of its 400 points. `line.batches` holds the **row numbers** of these points for 8,000
-# steps.
+# Now we change all variables of a model at once. The model is the line of notebooks 1 to 3, and each step takes ten of its 400
+# points. `line.batches` holds the **row numbers** of these points for 8,000 steps.
 
 # %%
 from levels.low_level import function
