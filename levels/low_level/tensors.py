@@ -120,15 +120,16 @@ def as_tensor(value, like=None):
 
 def _as_tensors(values):
     """Convert all of these. Python numbers take the dtype of the first tensor."""
-    like = next((x for x in values if isinstance(x, Operators)), None)
+    for like in values:
+        if isinstance(like, Operators):
+            break
     return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
 def _number(value, name, spec):
     """Return a number as a tensor, from a cache. `name` tells 0.0 from -0.0."""
-    kinds = {bool: "b", int: "if", float: "f"}[type(value)]
-    if spec.dtype.kind not in kinds:
+    if spec.dtype.kind not in {bool: "b", int: "if", float: "f"}[type(value)]:
         raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
     return _placed(np.asarray(value), spec.dtype, spec.device)
 

@@ -77,8 +77,8 @@ def lookup(what, table, name):
 
 def check_options(kind, options):
     """Raise TypeError for an option that a class of `levels` does not have, because one of `levels_more` may have it."""
-    for name in options.keys() - {*inspect.signature(kind.__init__).parameters}:
-        if kind.__module__.startswith("levels."):
+    for name in options:
+        if kind.__module__.startswith("levels.") and name not in inspect.signature(kind.__init__).parameters:
             wide = f"the {kind.__name__} of levels_more.{kind.__module__.split('.')[1]}"
             raise TypeError(f"{kind.__name__} has no {name}; {wide} may have it")
 
