@@ -821,7 +821,7 @@ def backward_pass(records, target, sources):
 
 
 # %% [markdown]
-# Read its loop as the sentence that it is: for each record from the last one to the first, if the record's result has a
+# Its loop reads like this: for each record from the last one to the first, if the record's result has a
 # gradient, give each input that matters its share. A target with several numbers stands for their sum, so its gradient
 # begins as a one for each number: `spread` repeats the 1.
 #
@@ -1539,7 +1539,7 @@ print(f"op by op:   loss {loss:.6f}, w {w.numpy()[0, 0]:.6f} {w.numpy()[1, 0]:.6
 # Both give the same numbers. So a list of ops on whole batches has become a loop over rows: the ops stay, and each of
 # them takes one row at a time.
 #
-# Now to machine code. We give the same two functions registers in place of floats. Here are the first two blue ops,
+# Now to machine code. We give `value_of` registers in place of floats. Here are the first two blue ops,
 # x·w and + b:
 
 
@@ -1586,7 +1586,7 @@ def _loaded(a, array, shape, row):
 
 
 # %% [markdown]
-# An `OpWriter` is `compute` of above. First it declares the arrays of the program: the row numbers of all batches, the
+# An `OpWriter` does what `compute` did above. First it declares the arrays of the program: the row numbers of all batches, the
 # results, the arguments and the variables. Then it computes, as above, but its `values` are registers, and its sums are
 # the assembler's. A constant is written into the program, number by number. A leaf is loaded from its array.
 
@@ -1636,7 +1636,7 @@ class OpWriter:
 
 
 # %% [markdown]
-# A `StepWriter` is `by_rows`. `write` puts the parts into two loops: over the steps, and over the rows of a batch. Read
+# A `StepWriter` does what `by_rows` does. `write` puts the parts into two loops: over the steps, and over the rows of a batch. Read
 # `write` beside `by_rows`: before, the loop over the rows, the sums, after. Its first line inside the inner loop loads a
 # row's number, as your programs did in notebook 01. At the end of each step, `keep` stores the results, and the new values into the variables' own arrays. So the next step loads
 # what this step has stored: that is what became of `assign`. (A new value may belong to a row: with a single row, the
