@@ -64,7 +64,7 @@ def build(root: Path, name: str) -> None:
     if builds:
         write_level(root, name, export(text, name))
     print(f"{name:<14} is built ({time.perf_counter() - start:.1f} s)")
-    if broken := minutes.broken(minutes.sections(text.cells, root, name)):
+    if broken := minutes.broken(minutes.sections(text.cells, root)):
         print(
             f"{name:<14} says other minutes than are counted: {'; '.join(broken)}."
             f" `python3 -m course build --minutes {name}`"

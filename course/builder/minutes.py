@@ -1,14 +1,19 @@
-"""Estimate the minutes of a notebook: words / 150 + new lines of code / 6 + lines of collapsed code / 20 + 1.5 for each
-prediction or interactive figure + 3 for each blank + 4 for each comparison of two levels or walk through all levels. In
-the trail, where everything is new, a quarter more.
+"""Estimate the minutes of a notebook: words / 100 + new lines of code / 8 + 3.5 for each thing to do: a prediction, a
+figure to move, a function to write, a comparison of levels, a walk through them.
 
-`python3 -m course build --minutes` shows it by sections, and writes it beside the headings of the texts. The rule is
-fitted to the times of three readers: the trail took them 142 minutes, the five notebooks 115, 107, 129, 108 and 109.
-For the texts that they read, the rule gives 149, 126, 118, 127, 101 and 97. A line over 92 characters counts as two.
-Text in <details> does not count. In a new version of a function, only changed lines count as new.
+`python3 -m course build --minutes` shows it by sections, and writes it beside the headings of the texts. The three
+constants are fitted to the times of four readers, on the texts that they read. Measured, and counted by the rule:
 
-A function that the reader writes at the depth *most*, instead of reading it, takes 2 minutes and 1.5 for each of its
-lines. Three readers took 229 minutes for 23 such functions of 118 lines.
+    trail 142 and 152, counted 145 and 139
+    01 115 and 119, counted 117 and 112; 02 107 and 114, counted 116 and 120
+    03 129, counted 112; 04 108, counted 115; 05 109, counted 120
+
+All but 03 lie within a tenth. What 02 and 03 held then had nearly the same counts, and took 107 and 129 minutes, so no
+rule of these counts comes within a tenth of both.
+
+A line over 88 characters counts as two. Text in <details> does not count. In a new version of a function, only changed
+lines count as new. A function that the reader writes at the depth *most*, instead of reading it, takes 2 minutes and
+1.5 for each of its lines. Three readers took 229 minutes for 23 such functions of 118 lines.
 """
 
 import ast
@@ -23,9 +28,9 @@ from course.builder.names import text_path
 from course.builder.notebooks import from_text
 
 # words and lines per minute, and the characters of a line that counts once
-WORDS = 150
-LINES = 6
-WIDTH = 92
+WORDS = 100
+LINES = 8
+WIDTH = 88
 HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
 # Sections of optional work.
 UNTIMED = re.compile(r"Exercises|More of the same kind|Where to go from here|Build|\d\d-\d+ · .*")
@@ -33,15 +38,10 @@ SHOWS = ("page.source",)  # calls that show the source of their arguments
 MOVES = "checks.predict", "widgets.explore"
 TELLS = "checks.answer_to("  # the cell that tells an answer: its time is that of the question
 COMPARES = "compare.side_by_side", "walk.down"
-# collapsed lines per minute; minutes for each
-FOLDED = 20
-MOVE = 1.5
-BLANK = 3
-COMPARISON = 4
+DO = 3.5  # minutes for each thing to do
 # at the depth *most*: minutes to write a function, and for each of its lines
 WRITE = 2
 WRITE_LINE = 1.5
-NEW = {"trail": 1.25}  # a notebook's folder -> the factor for readers to whom everything is new
 
 
 class Section(NamedTuple):
@@ -56,15 +56,13 @@ class Section(NamedTuple):
     blanks: int = 0
     folded: int = 0  # lines of code in collapsed cells
     comparisons: int = 0
-    pace: float = 1.0
     writes: tuple[str, ...] = ()  # the functions that a reader writes at the depth *most*
     more: float = 0.0  # the additional minutes at that depth
 
     @property
     def minutes(self) -> float:
-        read = self.words / WORDS + self.lines / LINES + self.folded / FOLDED
-        done = MOVE * self.moves + BLANK * self.blanks + COMPARISON * self.comparisons
-        return self.pace * (read + done)
+        read = self.words / WORDS + (self.lines + self.folded) / LINES
+        return read + DO * (self.moves + self.blanks + self.comparisons)
 
     @property
     def rounded(self) -> int:
@@ -83,10 +81,9 @@ class Section(NamedTuple):
         return self._replace(**{name: getattr(self, name) + count for name, count in more.items()})
 
 
-def sections(cells: list, root: Path, name: str = "") -> list[Section]:
+def sections(cells: list, root: Path) -> list[Section]:
     """Return the sections of a notebook's cells. The first, without a title, is the part before the first heading."""
-    pace = NEW.get(name.split("/")[0], 1.0)
-    found = [Section("", 0, False, pace=pace)]
+    found = [Section("", 0, False)]
     reader = Reader(root)
     for cell in cells:
         if cell.cell_type == "code":
@@ -96,7 +93,7 @@ def sections(cells: list, root: Path, name: str = "") -> list[Section]:
         found[-1] = found[-1].with_more(words=words(first))
         for part in rest:
             title, promised, optional = HEADING.fullmatch(part.split("\n")[0]).groups()
-            found.append(Section(title, int(promised or 0), bool(optional), words=words(part), pace=pace))
+            found.append(Section(title, int(promised or 0), bool(optional), words=words(part)))
     return found
 
 
@@ -248,6 +245,6 @@ def write(root: Path, names: list[str]) -> None:
     """Write the minutes of these notebooks into their headings, and print the table of each."""
     for name in names:
         path = text_path(root, name)
-        found = sections(from_text(root, name).cells, root, name)
+        found = sections(from_text(root, name).cells, root)
         print(table(name, found))
         replace(root, {path: written(read_text(path), found)})

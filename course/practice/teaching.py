@@ -111,7 +111,7 @@ def told(section):
 
 def for_the_class(name):
     """What a timetable covers: a notebook's introduction (without a title) and all sections that are timed."""
-    return [section for section in minutes.sections(from_text(ROOT, name).cells, ROOT, name) if section.timed]
+    return [section for section in minutes.sections(from_text(ROOT, name).cells, ROOT) if section.timed]
 
 
 def in_all(sections):
@@ -133,7 +133,7 @@ def how_long():
 
 def for_writers(name):
     """The sections at the depth *most*: those that are timed, and any other in which there is a function to write."""
-    found = minutes.sections(from_text(ROOT, name).cells, ROOT, name)
+    found = minutes.sections(from_text(ROOT, name).cells, ROOT)
     return [section for section in found if section.timed or section.writes]
 
 

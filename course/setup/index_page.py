@@ -41,7 +41,7 @@ def entry(root: Path, name: str) -> Entry:
 
 def counted(root: Path, name: str) -> int:
     """Return a notebook's counted minutes, without optional sections, rounded once (headings round each section)."""
-    return round(minutes.total(minutes.sections(from_text(root, name).cells, root, name)))
+    return round(minutes.total(minutes.sections(from_text(root, name).cells, root)))
 
 
 def trail_takes(root: Path) -> int:

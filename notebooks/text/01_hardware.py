@@ -20,7 +20,7 @@ build.watch("01_hardware")  # so the last cell can tell which cells are not save
 figures.you_are_here(1)
 
 # %% [markdown]
-# ## A surprise to begin with (3 min)
+# ## A surprise to begin with (5 min)
 #
 # Here are 2²⁵ ones, as 32-bit numbers. We add them up twice: with `sum`, and with `cumsum`, whose last entry is the sum
 # of everything. Before a surprise, this course asks what you expect. Run the next cell, choose an answer and commit to
@@ -60,7 +60,7 @@ checks.answer_to("01-ones")
 # loop.
 
 # %% [markdown]
-# ## The line, in plain Python (11 min)
+# ## The line, in plain Python (12 min)
 #
 # Here are four hundred points. Each has two inputs, `x1` and `x2`, and one answer `y`. The answers were made as
 # `2·x1 - 3·x2 + 3`, plus noise of standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for
@@ -210,7 +210,7 @@ figures.regression(task, trained)
 # The rest of this notebook does the same in instructions for the machine.
 
 # %% [markdown]
-# ## One instruction (28 min)
+# ## One instruction (25 min)
 #
 # A processor has no instruction for a list or a loop. A **register** holds one number inside the processor. An
 # **address** is a place in memory. A program **loads** a number from memory into a register, does **arithmetic** on
@@ -524,7 +524,7 @@ print(answer)
 # **A good place to stop.** You can write instructions as Python's arithmetic, and run them.
 
 # %% [markdown]
-# ## A loop (18 min)
+# ## A loop (16 min)
 #
 # Each program so far ran once, for one number. In LLVM's language, a loop is a set of blocks with jumps between them. A
 # block begins with a name, and a jump goes to such a name:
@@ -725,7 +725,7 @@ print("\n".join(a.lines))
 # Given numbers, `flat` computes. Given registers, it writes instructions.
 
 # %% [markdown]
-# ## Arrays that know their end (8 min)
+# ## Arrays that know their end (7 min)
 #
 # Two arrays of five numbers lie in one block of memory, `y` before `x`. By mistake a loop counts to 6 instead of 5, so
 # it writes one number too many:
@@ -813,7 +813,7 @@ except IndexError as error:
 # In the second, your instructions train two models.
 
 # %% [markdown]
-# ## Memory (17 min)
+# ## Memory (14 min)
 #
 # Each device, a CPU or a GPU, has memory of its own. A piece of it is called a **buffer**. Its `Spec` is the device, the
 # shape and the dtype. Shape and dtype say how many bytes it takes.
@@ -990,7 +990,7 @@ here = cpu.put(np.arange(3.0))
 print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 
 # %% [markdown]
-# ## The assembler (14 min)
+# ## The assembler (12 min)
 #
 # A finished program is a `Program`. It puts the frame around the lines, as `run` did, and compiles them once. It is
 # called with buffers and numbers by name. `checked` of `levels/support` first looks at their dtypes and shapes, at each
@@ -1152,7 +1152,7 @@ except ValueError as error:
 # **A good place to stop.** A program is bound to arrays in memory, and each call is checked first.
 
 # %% [markdown]
-# ## The line as a program (15 min)
+# ## The line as a program (14 min)
 #
 # We start with a small piece: the loss of ten rows. A batch is a list of row numbers. So a row is found in two steps:
 # load its number, then load what is in that row. (`a.count("batch")` is the size of the batch, as a number to compute
@@ -1311,7 +1311,7 @@ def write_steps(a, one_row, shapes):
 
 
 # %% [markdown]
-# ## The line, trained (10 min)
+# ## The line, trained (11 min)
 #
 # Every level gives back the same kind of result, a `Fit`:
 
@@ -1434,7 +1434,7 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # **A good place to stop.** Your own instructions have trained the line, and its losses are right to the last bit.
 
 # %% [markdown]
-# ## A net (17 min)
+# ## A net (19 min)
 #
 # Here are two rings of points, one inside the other. No straight line separates them, but a small deep neural network
 # (DNN) nearly does. It has three **dense layers**. Each consists of one or more lines side by side, its **units**:
@@ -1666,7 +1666,7 @@ sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
-# ## What a step costs (7 min)
+# ## What a step costs (11 min)
 #
 # Three numbers describe the speed of a machine. Its **peak** is the number of arithmetic operations (**flops**) that a
 # core does per second. Its **bandwidth** is the number of bytes that it reads from memory per second. And each call of

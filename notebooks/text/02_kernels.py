@@ -21,7 +21,7 @@ build.watch("02_kernels")
 figures.you_are_here(2)
 
 # %% [markdown]
-# ## A surprise to begin with (3 min)
+# ## A surprise to begin with (5 min)
 #
 # We add an array to itself: once with 1 number in it, once with 1,000 numbers.
 
@@ -179,7 +179,7 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # and the dtypes decide which program runs and which `out` is right; the numbers do not. So for each combination of
 # them, one search and one check of the shapes are enough.
 #
-# ## A plan, made once (6 min)
+# ## A plan, made once (5 min)
 #
 # A **plan** says what a call with these shapes and dtypes will do. It holds the Spec of the result, the number of
 # bytes that are moved, and the program. `start` runs the program on buffers, and counts the launch. `result` does the
@@ -242,7 +242,7 @@ made.start(out, [three], {})
 print(made.spec, "-", made.nbytes, "bytes to move -", out.numpy())
 
 # %% [markdown]
-# ## Each op has a planner (7 min)
+# ## Each op has a planner (6 min)
 #
 # Plans are kept in a table, `PLANS`. A launch then takes one of two ways:
 #
@@ -469,7 +469,7 @@ del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 
 # %% [markdown]
-# ## One scalar function, one loop (9 min)
+# ## One scalar function, one loop (8 min)
 #
 # Adding arrays means adding numbers, in a loop. So we write only the addition of two *numbers*, and let Python write
 # the loop around it, as text. Two arrays of the same shape need one loop, which goes over all their numbers as over
@@ -659,7 +659,7 @@ def scalar(op, updates=False, takes="f", **numbers):
 
 
 # %% [markdown]
-# ## An op in one line (8 min)
+# ## An op in one line (9 min)
 #
 # `scalar("add")` makes an op of a scalar function and puts it into the table. Its loop is written and compiled later,
 # by the first launch on arrays of new shapes. Here are six ops. `takes="fi"` means floats and integers.
@@ -854,7 +854,7 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 # %% [markdown]
 # 33,554,432: this time all of them were counted.
 #
-# ## Rows by number (4 min)
+# ## Rows by number (3 min)
 #
 # A batch consists of rows of the data, picked by their numbers. A wrong number must not read memory outside the
 # array, so the kernel checks each one. Its planner sees any array as a matrix. It counts the bytes itself, because
@@ -900,7 +900,7 @@ table = cpu.put(np.arange(6.0).reshape(3, 2))
 launch("gather", None, table, cpu.put(np.array([2, 0, 2]))).numpy().tolist()
 
 # %% [markdown]
-# ## The product, and the order of its loops (15 min)
+# ## The product, and the order of its loops (19 min)
 #
 # The matrix product has three loops: over the rows `i` and the columns `j` of the result, and over `k`. Each number of
 # the result is a sum. It starts at 0.0, and `k` runs upwards, as in the record. Here is the textbook version:
@@ -1034,7 +1034,7 @@ KERNELS
 # %% [markdown]
 # **A good place to stop.** All kernels of both tasks are in the table.
 #
-# ## Your own kernel (9 min)
+# ## Your own kernel (10 min)
 #
 # A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, which needs no `if`. If you put it
 # into the table, every level above runs it. `use` does this inside a `with` block. It is a *context manager*: the part
@@ -1120,7 +1120,7 @@ print(KERNELS["relu", "cpu"] is mine)
 # written before any number is known. The `if` in `mine` needs the number itself, so level 3 cannot write `mine` into
 # such a program. Level 3 then runs the step op by op, and says so. The numbers are the same, but the step is slower.
 #
-# ## The two tasks on this level (23 min)
+# ## The two tasks on this level (22 min)
 #
 # ### Data
 #
@@ -1382,7 +1382,7 @@ print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 # %% [markdown]
 # **A good place to stop.** Both tasks train by launches, and their losses are those of level 1.
 #
-# ## What this level cost (10 min)
+# ## What this level cost (12 min)
 #
 # As on level 1, we count first. Each launch is counted by its plan, and `counted` adds them up. We run a thousand
 # steps:

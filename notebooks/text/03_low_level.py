@@ -22,7 +22,7 @@ figures.you_are_here(3)
 
 
 # %% [markdown]
-# ## A surprise to begin with (3 min)
+# ## A surprise to begin with (5 min)
 #
 # The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit. (In
 # Python, `1e-20j` is an imaginary number: 1e-20 times the root of -1.)
@@ -137,7 +137,7 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Tensors (11 min)
+# ## Tensors (10 min)
 #
 # A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0 -
 # x`, Python asks the number first. The number does not know tensors, so Python then asks `x`. `binary_op` makes both
@@ -272,7 +272,7 @@ def _number(value, name, spec):
 
 
 # %% [markdown]
-# ## Variables (10 min)
+# ## Variables (8 min)
 #
 # A tensor never changes. What changes in a model is a **variable** (`tf.Variable` · `torch.nn.Parameter`). To get or
 # to replace its value, it calls `read` or `assign` of the interpreter. The base class `Storage`, from
@@ -414,7 +414,7 @@ def reduce_mean(x, axis=None, keepdims=False):
 
 
 # %% [markdown]
-# ## The chain rule, drawn (1 min)
+# ## The chain rule, drawn (2 min)
 #
 # Take one neuron and one row, as in notebook 01: the prediction is `z = x·w + b`, the error `e = z - y`, the loss `l
 # = e²`. How does the loss change when `w` does? With x = 3, w = 2, b = 1 and y = 5 the error is 2:
@@ -439,7 +439,7 @@ def reduce_mean(x, axis=None, keepdims=False):
 #
 # **A good place to stop.** All ops pass one door, and you know which slope a tape has to find.
 #
-# ## The tape (8 min)
+# ## The tape (7 min)
 #
 # A `with` block installs another interpreter. It passes each op on to `below`, the interpreter that was there before.
 # (`leave`, from `levels/support`, takes it away again, also if one that was opened later is still open.)
@@ -526,7 +526,7 @@ VJPS = {
 
 
 # %% [markdown]
-# ## The walk back (12 min)
+# ## The walk back (16 min)
 #
 # The walk starts at the loss, whose gradient is 1. At each record, the op's rules turn the gradient of the result
 # into a share for each input. `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor that the
@@ -633,7 +633,7 @@ widgets.explore(
 # %% [markdown]
 # **A good place to stop.** A tape records the ops of a loss, and one walk back over it gives the slope of each weight.
 #
-# ## Ten rows (6 min)
+# ## Ten rows (8 min)
 #
 # Now there is a batch of ten rows, and a bias of shape (1, 4) that all of them share.
 
@@ -776,7 +776,7 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 # %% [markdown]
 # `gather` has no rule here. It fetches rows of data, and training needs no gradient of the data.
 #
-# ## The whole walk (10 min)
+# ## The whole walk (9 min)
 #
 # Training does not need a gradient of every tensor on the tape. It needs those of the **sources**, the tensors whose
 # gradients we ask for, and of all that was made from them:
@@ -923,7 +923,7 @@ VJPS["multiply"] = right
 #
 # **A good place to stop.** You have a tape that gives the slope of any function of tensors, and you have checked it.
 #
-# ## A train step (5 min)
+# ## A train step (4 min)
 #
 # In a train step of the line, the forward pass is the formula. The backward pass is one line, and nobody derived it.
 
@@ -980,7 +980,7 @@ print(f"µs per step: {t_step:.0f}, level 2 {t_below:.0f}")
 # This is the end of the first sitting.
 
 # %% [markdown]
-# ## Written down, not run (15 min)
+# ## Written down, not run (13 min)
 #
 # The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known. So
 # this interpreter writes each op down as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes
@@ -1153,7 +1153,7 @@ graph, result
 # The graph has five ops, and not one number was computed. The last two are the mean, a sum and a quotient. The result is
 # a symbol, too: Python has run the whole function, and each of its lines got symbols from the lines before.
 #
-# ## A step is data (1 min)
+# ## A step is data (2 min)
 #
 # Now we trace the whole train step, with its tape and its updates.
 
@@ -1173,7 +1173,7 @@ print("returned:", result, "- variables with a new value:", [v.name for v in gra
 #
 # **A good place to stop.** A train step is now a list of seventeen ops, data that a program can read.
 #
-# ## Dead code (5 min)
+# ## Dead code (6 min)
 #
 # Since a step is data, we can change it. Here is a function that computes something for nothing:
 
@@ -1234,7 +1234,7 @@ dce(before)
 # `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same
 # with less work. (Our own step has no dead op.)
 #
-# ## Replay (10 min)
+# ## Replay (11 min)
 #
 # The easiest way to run a graph is to run its ops in order. Only the leaves are different: an argument, a variable or
 # a constant already has its value, and its `source` says which one it is. `Replay` looks up all plans beforehand, and
@@ -1424,7 +1424,7 @@ graph_drawing(smaller, ["rows", "target"], parts)
 # up: the sum of the squares, and the slopes of `w` and `b`. Pink comes after: the loss and the update. Grey comes before:
 # the gradient of the sum. The variables are orange.
 #
-# ## An op, one row at a time (14 min)
+# ## An op, one row at a time (12 min)
 #
 # How is an op computed for a single row? A `matmul` is computed by notebook 01's `dot`. Any other op needs its scalar
 # function of notebook 02, which is called for each number. These functions use only what floats and registers both can
@@ -1563,7 +1563,7 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 # **A good place to stop.** The parts of the step are found, and its ops can write instructions. This is the end of the
 # second sitting.
 #
-# ## The row program (22 min)
+# ## The row program (19 min)
 #
 # The program of the step is `by_rows`, written with an assembler. Arguments and variables lie in arrays. If an argument
 # has rows, one row of it is loaded at a time. `_place` says where a number lies in its array.
@@ -1770,7 +1770,7 @@ print(f"losses {once[0]:.4g}, {once[1]:.4g}, … {once[-1]:.4g}; equal to the st
 #
 # **A good place to stop.** A train step is one program, and its losses are right to the last bit.
 #
-# ## A function, compiled once (17 min)
+# ## A function, compiled once (15 min)
 #
 # What is left is to do all of that once: trace, make smaller, write the program, keep it. `function` does this for any
 # function (`tf.function` · `torch.compile`).
@@ -1973,7 +1973,7 @@ print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.
 #
 # **A good place to stop.** A `function` turns a train step, with its tape, into one program, and keeps it.
 #
-# ## A module finds its variables (8 min)
+# ## A module finds its variables (6 min)
 #
 # A model with many parts has to list its variables. A **module** finds them in its attributes, and in lists, dicts and
 # modules among them. Its **weights** are the values of these variables, as NumPy arrays that can be read and set. Level 4
@@ -2065,7 +2065,7 @@ line.named(Variable)
 
 
 # %% [markdown]
-# ## The two tasks on this level (9 min)
+# ## The two tasks on this level (7 min)
 #
 # The step is what it was. `@function` stands above it, and the loop over the batches is one call of `over`.
 
@@ -2165,7 +2165,7 @@ print(f"last loss {ring_fit.losses[-1]:.4g}; all equal to level 1's: {(ring_fit.
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# ## What this level cost (7 min)
+# ## What this level cost (6 min)
 #
 # Run op by op, a step of the net has some fifty launches. Compiled, all steps together are one launch:
 

@@ -23,7 +23,7 @@ figures.you_are_here(4)
 #
 # In the house of five levels, tensors were the bricks, and parts are the walls.
 #
-# ## A surprise to begin with (4 min)
+# ## A surprise to begin with (6 min)
 #
 # Do penguins with deeper bills weigh more? We fit a line of mass over bill depth to all 342 penguins. Then we fit one line to
 # each species: Adelies, Chinstraps and Gentoos.
@@ -195,7 +195,7 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 #
 # **A good place to stop.** A layer keeps its own weights, and they start at random.
 #
-# ## A layer that builds itself (11 min)
+# ## A layer that builds itself (9 min)
 #
 # The second version of a layer sets its dtype, and calls its `build`, once: in `build_for`. Each kind of layer writes its own
 # `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer does what a call of `FirstLayer` did.
@@ -332,7 +332,7 @@ twice
 # Each name is the path to a variable: `hidden.kernel` is the kernel of the layer in the attribute `hidden`. You did not have to
 # list the variables.
 #
-# ## What is wrong: losses (17 min)
+# ## What is wrong: losses (20 min)
 #
 # A **loss** is one number that says how wrong the predictions are. You write the squared error: for each prediction, take its
 # difference from the true value and multiply that by itself. The mean comes later.
@@ -753,7 +753,7 @@ checks.answer_to("04-adam")
 # For SGD the rate is a factor. For Adam it is a distance: about how far a weight moves in one step. So the two need different
 # rates, and it is unfair to compare them at one rate.
 #
-# ## The race (10 min)
+# ## The race (14 min)
 #
 # Which optimizer is faster, and does it matter? We begin with SGD and predict the mass of 342 penguins in kg from their bill
 # depth in mm.
@@ -866,7 +866,7 @@ race.fewest(run, {"SGD": SGD, "Adam": Adam}, inputs, kilograms, RATES)
 #
 # **A good place to stop.** You have layers, losses and optimizers, and you know why to scale inputs first.
 #
-# ## Data that arrives in batches (11 min)
+# ## Data that arrives in batches (9 min)
 #
 # Training takes its rows in batches, in a new order for each pass over the data. The rows lie in memory, so a batch is just a few
 # row numbers. A generator could make them, but it has one flaw:
@@ -1053,7 +1053,7 @@ penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 # because the model has only one slope for all species. (The lines of Adelies and Chinstraps nearly coincide.) An effect without a
 # column of its own goes into the weights of the columns that vary with it.
 #
-# ## The two tasks on this level (10 min)
+# ## The two tasks on this level (9 min)
 #
 # ### Data
 
@@ -1179,7 +1179,7 @@ figures.classifier(rings, ring_fit)
 # All 24,000 losses equal those of level 1, where the net was a program of machine instructions.
 # (Notebook 5 trains both models on penguins, too.)
 #
-# ## What this level cost (9 min)
+# ## What this level cost (10 min)
 #
 # Layers, losses and optimizers are objects, and each step calls them. What do these calls cost?
 

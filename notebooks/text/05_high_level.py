@@ -22,7 +22,7 @@ figures.you_are_here(5)
 # - An **optimizer** uses these gradients to change the variables.
 # - A **dataset** hands out batches: a few rows each, chosen by their row numbers.
 #
-# ## A surprise to begin with (9 min)
+# ## A surprise to begin with (10 min)
 #
 # In Keras, four lines make a model and train it:
 #
@@ -120,7 +120,7 @@ checks.answer_to("05-reversed")
 # We write a small piece of code for each of these. Then we put the pieces into one loop, and the loop into a model. You write the
 # part for the epochs, in three blanks.
 #
-# ## The loop, taken apart (32 min)
+# ## The loop, taken apart (34 min)
 #
 # ### Speed: a pass is one call
 #
@@ -451,7 +451,7 @@ print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losse
 #
 # **A good place to stop.** The loop is complete: it trains anything that has a `train_step`.
 #
-# ## A model (25 min)
+# ## A model (24 min)
 #
 # We put our student together by hand, and its step works only for the layer `dense`. A **model** brings its own `train_step`. It
 # is itself a layer, so it owns variables and can be called.
@@ -709,7 +709,7 @@ checks.answer_to("05-young")
 # %% [markdown]
 # **A good place to stop.** You have a model with `compile`, `fit`, `evaluate` and `predict`.
 #
-# ## A callback (10 min)
+# ## A callback (12 min)
 #
 # One user wants to stop in time, another to save the best weights. A loop that did all of this would be too long to read. So it
 # only calls its callbacks, one after the other. A callback may add numbers to `logs`. This one adds the loss on rows that are held
@@ -814,7 +814,7 @@ figures.by_heart(by_heart.history.history, patient.best_epoch, patient.patience)
 # by one.)
 
 # %% [markdown]
-# ## The two tasks on this level (12 min)
+# ## The two tasks on this level (14 min)
 #
 # ### Data
 
@@ -960,7 +960,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # The points spread further around the grey line than before: three measures do not determine the mass. The net is wrong on seven of
 # the 73 penguins that it has not seen.
 #
-# ## The five side by side (8 min)
+# ## The five side by side (10 min)
 #
 # The table below shows one training step, written on each of the five levels: 1 and 2 in its upper half, 3 to 5 in its lower
 # half. Its rows are the parts of a step.
@@ -1001,7 +1001,7 @@ checks.answer_to("05-eight")
 # it runs the whole training, or on level 5 a large piece of it.
 
 # %% [markdown]
-# ## What this level cost (8 min)
+# ## What this level cost (10 min)
 #
 # The losses are equal, but the times are not.
 

@@ -40,7 +40,7 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (12 min)
+# ## Lanes (11 min)
 #
 # Most processors also have wider registers. One instruction then adds 4, 8 or 16 pairs of float32 numbers at once.
 # Each place in such a register is called a **lane**. Work in lanes is called *SIMD*; work with one lane is called
@@ -85,7 +85,7 @@ page.source(Lanes.loop, Lanes.counters)
 page.source(Lanes.load)
 
 # %% [markdown]
-# ## What is checked at a call (11 min)
+# ## What is checked at a call (9 min)
 #
 # Nothing watches a program while it reads and writes memory. So everything is checked before it runs: the dtype and
 # shape of each buffer, each index that might leave its array, and each row number.
@@ -140,7 +140,7 @@ print(words.text)
 # **A good place to stop.** A program's arguments are checked before it runs, and it reads them from one block of words.
 
 # %% [markdown]
-# ## From text to bytes (6 min)
+# ## From text to bytes (5 min)
 #
 # LLVM may improve a program in any way that keeps its results. We forbid one kind of improvement: LLVM must not add
 # lanes or unroll a loop on its own, since we want to do that ourselves. The compiled program is kept in a folder. Its
@@ -165,7 +165,7 @@ with a.loop("rows") as i:
 print(listing(a.assemble()))
 
 # %% [markdown]
-# ## An instruction of your own (2 min)
+# ## An instruction of your own (1 min)
 #
 # LLVM has more instructions than Python has operators. `named` writes such an instruction by its name: `named("sqrt",
 # v)` takes the square root. Here it computes the hypotenuse, with lanes:
@@ -181,7 +181,7 @@ hypotenuse(p=cpu.put(np.array([3, 5, 8], "f4")), q=cpu.put(np.array([4, 12, 15],
 answer.numpy()
 
 # %% [markdown]
-# ## The same program on other machines (15 min)
+# ## The same program on other machines (18 min)
 #
 # The text that the `Assembler` writes belongs to no processor yet. LLVM translates it, and LLVM can translate it for
 # other machines, too. **WebAssembly** is the language of a machine that is part of every browser. **ARM64**, which LLVM

@@ -84,7 +84,7 @@ print(f"       exp: {EXP[instructions.DOUBLE](1.0):.15f}   math.e {math.e:.15f}"
 # %% [markdown]
 # Each term adds correct digits, until a float64 can hold no more.
 #
-# ## log x (6 min)
+# ## log x (5 min)
 #
 # For log x, write x = 2ᵉ·(1 + f). Then log x = e·log 2 + log(1 + f), and log(1 + f) is computed by a polynomial in s =
 # f/(2 + f). The polynomial is split into its even and its odd powers, so that a processor can compute both halves at
@@ -106,7 +106,7 @@ for powers in (1, 2, 4, 8):
 print(f"               log: {log(12.0):.15f}")
 
 # %% [markdown]
-# ## How exact are they? (2 min)
+# ## How exact are they? (1 min)
 #
 # How far are our results from the library's? We count in units of the last place, over ten thousand random numbers:
 

@@ -27,7 +27,7 @@ from levels_more.hardware.gpu.device import GpuError, cuda, launch_kernel
 from levels_more.hardware.gpu.scheduler import count_traffic
 
 # %% [markdown]
-# ## A hundred thousand threads (4 min)
+# ## A hundred thousand threads (6 min)
 #
 # A load from memory takes a long time. A CPU core hides that behind caches. A **GPU** (graphics processing unit) hides
 # it behind other work: it holds very many threads, each with its registers ready, and when one thread waits for memory,
@@ -73,7 +73,7 @@ def add_vectors(x, y, out):
 # on a large one. Within a block, 32 threads with neighbouring numbers form a **warp**. They run in step, with one
 # instruction for all ([Lindholm and others, 2008](https://doi.org/10.1109/MM.2008.31)).
 #
-# ## A machine to practise on (13 min)
+# ## A machine to practise on (14 min)
 #
 # You may have no GPU here, and a real one is a poor teacher. A thread that reads past the end of an array gets some
 # number, without an error. Two threads that disturb each other may do so only once in a thousand runs. So this notebook
@@ -134,7 +134,7 @@ page.source(gpu_memory.note)
 page.source(scheduler.SimulatedLaunch.block)
 
 # %% [markdown]
-# ## A warp goes to memory together (5 min)
+# ## A warp goes to memory together (7 min)
 #
 # The threads of a warp reach an instruction at the same time. The hardware fetches what they ask for in pieces of 128
 # bytes ([CUDA programming guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/); newer GPUs can leave out
@@ -186,7 +186,7 @@ scheduler.SEGMENT = 128
 # Where the threads of a warp read far apart, quarters save up to three quarters of the bytes. Where the threads read
 # neighbours, quarters save nothing.
 #
-# ## Shared memory, and the barrier (11 min)
+# ## Shared memory, and the barrier (14 min)
 #
 # A block shall add up its numbers. Each thread puts one number into **shared memory**, which all threads of the block
 # can read and write. Then half of the threads add a second number to theirs, then a quarter of them, until thread 0 has
@@ -276,7 +276,7 @@ def wait_in_a_branch(x):
 tell(wait_in_a_branch, 1, 32, terms)
 
 # %% [markdown]
-# ## A matrix product in tiles (7 min)
+# ## A matrix product in tiles (8 min)
 #
 # A matrix product takes one thread per element of the output. The thread walks along a row of `a` and down a column of
 # `b`. All threads of a row read the same row of `a`, each for itself. Shared memory avoids these repeated loads. The
@@ -334,7 +334,7 @@ checks.answer_to("01-gpu-tiles")
 # %% [markdown]
 # It is easy to forget the second barrier of `matmul_tiled`. Remove it and see which threads and lines the error names.
 #
-# ## The device (3 min)
+# ## The device (2 min)
 #
 # The GPU is added to the pool when `levels_more.hardware` is imported: its module puts `make_gpu` into the table
 # `MAKERS`, beside the CPU's entry. Your computer decides whether it is real or simulated. If a CUDA driver can be
@@ -360,7 +360,7 @@ for attempt in (
         print(error)
 
 # %% [markdown]
-# ## The task, on a GPU (8 min)
+# ## The task, on a GPU (7 min)
 #
 # Now the linear regression runs on the GPU, in float32. It uses one block, with one thread per row of the batch. Each
 # thread computes its row's error and its part of the gradients. The parts are added up in pairs in shared memory. Then

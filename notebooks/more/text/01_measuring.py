@@ -34,7 +34,7 @@ figures.you_are_here(1)
 page.source(seconds)
 
 # %% [markdown]
-# ## How far away is memory? (11 min)
+# ## How far away is memory? (14 min)
 #
 # To measure how long one load takes, we make each load wait for the one before. So we build a chain: every element
 # holds the number of the next one. The chain visits one element in every cache line, in random order, so that the
@@ -96,7 +96,7 @@ del x
 checks.answer_to("01-measuring-columns")
 
 # %% [markdown]
-# ## How much can it read? (4 min)
+# ## How much can it read? (3 min)
 #
 # Loads that do not wait for each other overlap. So a second number says how fast a program can stream through memory:
 # the **bandwidth**. The next program reads a whole array into eight independent sums. It uses all the lanes that your
@@ -113,7 +113,7 @@ figures.bandwidths(sizes, [measure_reading(cpu, size) for size in sizes], figure
 # code, and about as fast.)
 
 # %% [markdown]
-# ## How fast does it compute? (7 min)
+# ## How fast does it compute? (9 min)
 #
 # An addition takes a few turns of the processor's clock. But a core can begin one or two additions in every turn, if
 # they do not need each other's results. So the speed depends on how many independent sums the program computes at once.
@@ -164,7 +164,7 @@ print(f"a step of the line takes    {1e6 * compare.step_time(line, tasks.linear(
 Pool(pool())
 
 # %% [markdown]
-# ## The roofline (6 min)
+# ## The roofline (5 min)
 #
 # How fast *can* a program be? If it does many operations per byte, the peak limits it. If it does few, the bandwidth
 # limits it. With operations per byte on one axis and operations per second on the other, this limit looks like a roof.

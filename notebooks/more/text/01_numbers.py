@@ -44,7 +44,7 @@ for n in (1, 1e8):
     print(f"next to {n:.0e}: {gaps}")
 
 # %% [markdown]
-# ## Every operation rounds (2 min)
+# ## Every operation rounds (4 min)
 #
 # Near a hundred million, float32 has only every eighth whole number. Each +, −, × and ÷ rounds its exact result to the
 # nearest number of the format. If two are equally near, it takes the one whose last bit is 0. So every operation may
@@ -69,7 +69,7 @@ checks.answer_to("01-numbers-large")
 # Neither sum is wrong. They are different programs, and each rounds in its own places.
 
 # %% [markdown]
-# ## Strict, or quick (3 min)
+# ## Strict, or quick (2 min)
 #
 # That is why the course has an *arithmetic of record*. In float64 its assembler forbids two things to LLVM: to reorder
 # operations, and to join a product and a sum into one instruction that rounds only once. One number shows the

@@ -28,7 +28,7 @@ from levels_more.hardware import tpu as machine
 from levels_more.hardware.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloat16, dense_program, systolic
 
 # %% [markdown]
-# ## Why a machine for one thing (1 min)
+# ## Why a machine for one thing (2 min)
 #
 # A program consists of loads, arithmetic and stores. Where does the energy of a multiplication go? These are figures
 # for a processor of 45 nm ([Horowitz, "Computing's energy problem", 2014](https://doi.org/10.1109/ISSCC.2014.6757323)):
@@ -48,7 +48,7 @@ from levels_more.hardware.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloa
 # 1982](https://doi.org/10.1109/MC.1982.1653825)). The weight stays in its cell. The other numbers flow from cell to
 # neighbouring cell over very short wires. Nothing is loaded or stored on the way.
 #
-# ## One cell, then many (9 min)
+# ## One cell, then many (13 min)
 #
 # In each cycle a cell does three things:
 #
@@ -102,7 +102,7 @@ print("cycles of its loop:", len(flow_x) + sum(flow_w.shape) - 2)
 checks.answer_to("01-tpu-cycles")
 
 # %% [markdown]
-# ## bfloat16 (5 min)
+# ## bfloat16 (7 min)
 #
 # Numbers with half the bits need half the wires, and the area of a multiplier grows with the square of the number of
 # bits. So the x and the weights enter in **bfloat16**, the upper half of a float32: eight bits of exponent, eight
@@ -137,7 +137,7 @@ checks.answer_to("01-tpu-bfloat16")
 # 1 + 2⁻⁸ is a tie between 1 and 1 + 2⁻⁷, and 1 + 3·2⁻⁸ is a tie between 1 + 2⁻⁷ and 1 + 2⁻⁶. The largest float32
 # numbers round to infinity.
 #
-# ## Instructions (12 min)
+# ## Instructions (11 min)
 #
 # A TPU has four **units** that work side by side. The first slides a tile of 128 x 128 weights into the cells. The
 # second is the array. The third adds the bias and applies the activation, and the fourth writes results to memory. A
@@ -180,7 +180,7 @@ dense_program(inputs=200, units=100, function="relu", b="b")
 # **A good place to stop.** A layer is a short program for the array, and you can count its cycles.
 
 # %% [markdown]
-# ## The device (5 min)
+# ## The device (4 min)
 #
 # A TPU v2 chip has two cores with one such array each. Our device is one core. It is a `Device` like all others in the
 # pool, with its own memory and dtypes. The speed of a simulation says nothing, so the table shows the published speed
@@ -223,7 +223,7 @@ print(f"largest error {np.abs(product - tall_x @ tall_w).max():.2f}, of numbers 
 # the last row of the first has entered, though its last sum is not out yet. The error is that of bfloat16: up to one
 # part in 256 for each x and each weight.
 #
-# ## How many cycles? (5 min)
+# ## How many cycles? (7 min)
 #
 # One tile takes m + 2·128 - 2 cycles from the first x to the last sum. 254 of them only fill and drain the array.
 
@@ -278,7 +278,7 @@ machine.SIDE = SIDE
 # %% [markdown]
 # But a real array cannot be small for one net and large for the next. Its builders must decide on one size.
 #
-# ## No gap between tiles (5 min)
+# ## No gap between tiles (7 min)
 #
 # Why can the next tile follow at once? The weights do not all change at the same moment. Each cell takes its new weight
 # when the first row of the new product reaches it. So the change travels through the array as a **wavefront**, down and
@@ -313,7 +313,7 @@ print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
 # The array is idle only while the first tile of weights slides in, and during the last activation and the write. A
 # longer program fills these gaps with other products.
 #
-# ## What is modelled, and what is not (1 min, optional)
+# ## What is modelled, and what is not (2 min, optional)
 #
 # | | here | published |
 # |---|---|---|
@@ -333,7 +333,7 @@ print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
 # 2. [Jouppi et al., "In-datacenter performance analysis of a tensor processing unit", 2017](https://doi.org/10.1145/3079856.3080246)
 # 3. [Norrie et al., "The design process for Google's training chips: TPUv2 and TPUv3", 2021](https://doi.org/10.1109/MM.2021.3058217)
 #
-# ## The net, forward (4 min)
+# ## The net, forward (3 min)
 #
 # The three layers of the net become one program. Each layer reads the result of the one before directly, not through
 # the host.
@@ -365,7 +365,7 @@ print(
 # About one point in 170 changes sides, because it lies near the edge anyway. For an answer of yes or no, eight bits are
 # enough.
 #
-# ## The line, trained (7 min)
+# ## The line, trained (9 min)
 #
 # A training step has two matrix products, x @ w forward and xᵀ @ de backward. Both go through the array, and the update
 # does not.

@@ -23,7 +23,7 @@ from levels_more.compiler import dependencies
 w1 = 2.0
 
 # %% [markdown]
-# ## What a program is made from (7 min)
+# ## What a program is made from (6 min)
 #
 # A program is made from more than the lines of its function. The function also reads **globals**: names defined outside
 # it, such as other functions that it calls. Python can list them.
@@ -64,7 +64,7 @@ def double(x):  # noqa: F811
 print("another description:", described(four_times) != before)
 
 # %% [markdown]
-# ## A copy, compiled (12 min)
+# ## A copy, compiled (10 min)
 #
 # To compile a function, we copy it first. In the copy, each function that it calls is compiled too, and each float
 # constant gets the dtype of the arrays. Otherwise numba takes the constant `1.0` for a float64. Then `1.0 / x` is a
@@ -101,7 +101,7 @@ print(halved(np.float32(3.0)), again is halved)
 # If a function depends on something that cannot be described, such as a setting in some module, its program is not kept
 # at all.
 #
-# ## While a notebook runs (4 min)
+# ## While a notebook runs (3 min)
 #
 # You may also change something in a running notebook: a function that a kernel calls, or a number that it reads. The
 # next launch must notice that:

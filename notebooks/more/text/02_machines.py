@@ -88,7 +88,7 @@ for name in ("sigmoid", "softmax"):  # one element per thread, then one row per 
 # 2021](https://doi.org/10.1109/MM.2021.3058217)). A vector unit works like the lanes of a CPU, so ours uses the CPU's
 # programs. Their cycles are not counted.
 #
-# ## Sums on a GPU (7 min)
+# ## Sums on a GPU (8 min)
 #
 # A long row is summed by one block, as in `more/01_gpu`. Each of its 64 threads adds every 64th number. Then the
 # partial sums are added in halves. The order of such a sum is fixed, but it differs from the CPU's. To sum columns,
@@ -126,7 +126,7 @@ PLANS.clear()
 checks.answer_to("02-machines-threads")
 
 # %% [markdown]
-# ## Products on three machines (6 min)
+# ## Products on three machines (5 min)
 #
 # On the GPU the plain kernel has one thread per number of the result, so each input number is read once for each row or
 # column. With tiles in shared memory, a whole block reads it from device memory only once. On the TPU the array
@@ -144,7 +144,7 @@ for place in (gpu, tpu):
 # %% [markdown]
 # The TPU has lost the thousandth: in bfloat16 the next number after 1 is 1.0078.
 #
-# ## Numbers on the move (3 min)
+# ## Numbers on the move (2 min)
 #
 # A thread computes where its number comes from and where it goes. It needs a start and a stride for each axis. We get
 # them from NumPy, with empty arrays of these shapes.
@@ -184,7 +184,7 @@ KERNELS
 #
 # **A good place to stop.** Each op has a kernel for each of the three kinds of device.
 #
-# ## The two tasks, on three machines (6 min)
+# ## The two tasks, on three machines (7 min)
 #
 # Now the same two tasks run on three kinds of device. None of their lines names a device. (Simulated devices are slow,
 # so we run 40 steps of the line and 4 of the net.)

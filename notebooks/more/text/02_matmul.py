@@ -73,7 +73,7 @@ def matmul_tiled(out, x, w):
 
 
 # %% [markdown]
-# ## Sums that stay in registers (14 min)
+# ## Sums that stay in registers (13 min)
 #
 # The fifth rung takes a **tile** of `out`, a block of its rows and columns. Over a long range of k the sums of the tile
 # stay in registers:
@@ -135,7 +135,7 @@ page.source(micro_kernel.write_tile)
 page.source(products.matmul_rows)
 
 # %% [markdown]
-# ## Threads (5 min)
+# ## Threads (4 min)
 #
 # The sixth rung uses threads. The rows of `out` do not depend on each other, so each thread takes some of them. Every
 # sum is still added in the same order, so the bits do not change.
@@ -155,7 +155,7 @@ page.source(products.plan_tiles)
 # **A good place to stop.** You have seen all six rungs. Next we measure how fast each of them is.
 
 # %% [markdown]
-# ## How fast is each rung? (7 min)
+# ## How fast is each rung? (8 min)
 #
 # First, is each of them right? We compare the second to the fifth rung with plain Python, bit by bit in float64:
 
@@ -228,7 +228,7 @@ for threads in (1, numba.config.NUMBA_NUM_THREADS):
     print(f"{threads} thread{'s' * (threads > 1)}: {times[threads] * 1e3:.2f} ms")
 
 # %% [markdown]
-# ## The same bits on any number of threads (5 min)
+# ## The same bits on any number of threads (7 min)
 #
 # Above, the threads divide the *rows* of the result among them. They could instead divide the sum over k: each thread
 # adds up one part, and the parts are added at the end.

@@ -26,7 +26,7 @@ cpu = pool()["cpu:0"]
 table = cpu.put(np.arange(6.0).reshape(3, 2))
 
 # %% [markdown]
-# ## More scalar functions (6 min)
+# ## More scalar functions (5 min)
 #
 # More elementwise ops need nothing new. Each is a scalar function, and most take one line, such as
 # `scalar("power")(lambda x, y: x**y)`. One of these functions is longer:
@@ -56,7 +56,7 @@ launch("where", None, small, table, cpu.put(np.zeros((1, 1)))).numpy().tolist()
 # The numbers below 3 have stayed, and zeros stand for the others.
 
 # %% [markdown]
-# ## Another order (14 min)
+# ## Another order (11 min)
 #
 # A transpose copies an array whose axes are read in another order. Slicing an array and joining arrays are copies as
 # well. These ops differ only in their views: the view of the result and the views of the inputs. So one planner serves
@@ -101,7 +101,7 @@ except ValueError as error:
 # The transpose turned columns into rows. The slice took every second row, with its numbers in reverse order. The cast
 # refused NaN, because no integer stands for it.
 #
-# ## Rows added up by number (6 min)
+# ## Rows added up by number (5 min)
 #
 # The gradient of `gather` adds each row of `dy` to the row that it was taken from. A row may have been taken twice.
 # Then the additions follow the order of the batch. The op `one_hot` makes rows of zeros with a single one.

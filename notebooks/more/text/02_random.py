@@ -22,7 +22,7 @@ from levels_more.kernels.random import philox
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## A counter and a key (11 min)
+# ## A counter and a key (10 min)
 #
 # Many generators compute each number from the one before. If threads share such a generator, the numbers change with
 # the number of threads. A *counter-based* generator has no such state. It mixes a counter with a key until neither can

@@ -22,7 +22,7 @@ cpu = pool()["cpu:0"]
 table = cpu.put(np.arange(6.0).reshape(3, 2))
 
 # %% [markdown]
-# ## The largest (6 min)
+# ## The largest (5 min)
 #
 # A reduction needs two things: a function that takes in one more number, and a number to start at. A sum starts at 0.0,
 # and a maximum at minus infinity. `maximum` comes from level 1, like `exp`. In kernels of floats LLVM's own instruction
@@ -48,7 +48,7 @@ page.source(reductions.plan_arg_max, reductions.arg_max)
 launch("arg_max", None, table, axis=0).numpy().tolist()
 
 # %% [markdown]
-# ## Softmax (9 min)
+# ## Softmax (7 min)
 #
 # Softmax turns a row of numbers into probabilities. It takes exp of each number and divides by the sum of these. Before
 # that it subtracts the largest number from all. The probabilities stay the same, and exp cannot overflow.
@@ -76,7 +76,7 @@ launch("log_softmax", None, far_apart).numpy().round(4).tolist()
 # %% [markdown]
 # In the second row softmax gave a 0, whose logarithm would be -infinity. This kernel gives the true value, -1000.
 #
-# ## Two quicker loops (11 min)
+# ## Two quicker loops (9 min)
 #
 # Notebook 02 has one loop for all sums, `reduce_loop`. `levels_more.kernels` has two others. In float64 they give the
 # same bits. (In float32 the core may add up a long column in parts, and then the last bits differ.) The first one is

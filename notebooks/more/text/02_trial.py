@@ -39,7 +39,7 @@ page.source(verify.cases_of, verify.drawn)
 page.source(verify.outcome)
 
 # %% [markdown]
-# ## Right or refused (13 min)
+# ## Right or refused (10 min)
 #
 # All trials run in both dtypes. The current kernel runs first, and its results are the expected ones. Your results must
 # agree with them to 12 digits in float64 and to 5 in float32. So a kernel may add in another order, though the losses

@@ -42,7 +42,7 @@ for name in ("cpu:0", "gpu:0", "tpu:0"):
 # CPU and on the GPU agree in all printed digits. Those on the TPU agree in three digits, because its array rounds its
 # inputs to bfloat16, which keeps 8 significant bits (`more/01_tpu`).
 #
-# ## Data parallel (8 min)
+# ## Data parallel (9 min)
 #
 # Two devices can share one step. Each has a copy of the weights and half of the batch, and computes the gradients of
 # its half. Then the two gradients are added, and both devices make the same update. PyTorch calls this

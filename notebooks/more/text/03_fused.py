@@ -86,7 +86,7 @@ except Exception as why:
 # writes its result back. Elementwise ops that follow each other could share one loop instead, also written with the
 # assembler. Then the values stay in registers. This is called **fusion**.
 #
-# ## Which ops share a loop? (6 min)
+# ## Which ops share a loop? (7 min)
 #
 # We go through the ops in order and collect them in **units**. If an op reads the results of units of its own shape,
 # these units and the op become one. A unit that any other op reads is closed, because it must run before that op. So
@@ -114,7 +114,7 @@ for unit in units:
 checks.answer_to("03-fused-units")
 
 # %% [markdown]
-# ## A loop as a program (4 min)
+# ## A loop as a program (3 min)
 #
 # In such a loop each number is loaded once and stored once, whatever is done to it in between. Neighbouring axes that
 # all inputs treat alike become one loop. A bias has no rows, so its numbers are found by the column alone. A single
@@ -134,7 +134,7 @@ print(*[line for line in program.text.splitlines() if " = f" in line], sep="\n")
 # Each of these lines was written by the op's scalar function, the same one that makes the kernel of level 2. The lanes
 # hold neighbouring numbers that are never added to each other. So lanes reorder nothing, and float64 has them, too.
 #
-# ## Products and sums (7 min)
+# ## Products and sums (6 min)
 #
 # Which programs are still missing? The most important is the matrix product. It is the tile of
 # [more/02_matmul](02_matmul.ipynb) again. The lanes of a register hold neighbours in a row of the result. Up to sixteen
@@ -173,7 +173,7 @@ print(*fused_parts.PARTS)
 # **A good place to stop.** Every op of the graph now belongs to a program: a loop, a product or a sum.
 
 # %% [markdown]
-# ## No Python in between (7 min)
+# ## No Python in between (6 min)
 #
 # Calling a program from Python takes a microsecond or two. The arithmetic of a small net takes less. Can the whole list
 # run without Python? A program can call another program by its address. So one more program goes down a table of
@@ -200,7 +200,7 @@ print("written over the old value:", [variable.name for variable in backend.over
 print(f"{len(places)} values pass between units, in {len({id(b) for b in places.values()})} buffers")
 
 # %% [markdown]
-# ## How much faster is it? (5 min)
+# ## How much faster is it? (6 min)
 #
 # We run our layer op by op, and as a list of programs. The losses agree to the last bit:
 
@@ -239,7 +239,7 @@ checks.answer_to("03-fused-step")
 # The numbers are the same. What has gone is the Python between the launches. And programs of the assembler have
 # replaced the loops of level 2.
 #
-# ## Several threads (4 min)
+# ## Several threads (3 min)
 #
 # A large net has work for more than one core. So each large program of the list is cut into parts. A product, for
 # example, is cut into blocks of its result. Every thread takes the next free part as soon as the parts that it depends
@@ -268,7 +268,7 @@ print("different results:", len(results))
 # All cores that are free share the work. If other programs keep them busy, the first thread takes nearly all parts
 # itself, and little is lost. It never waits for a thread to start, only for a part that another thread has begun.
 #
-# ## A single launch (11 min)
+# ## A single launch (12 min)
 #
 # A single launch of level 2 could run such a program, too. There are two reasons against it. The program would have to
 # be written again for each shape. And calling a program through `ctypes` takes longer than calling what numba has

@@ -20,7 +20,7 @@ build.watch("more/03_guards")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## A rate that changes (6 min)
+# ## A rate that changes (7 min)
 
 # %% tags=["hide-input"]
 # a question: run me

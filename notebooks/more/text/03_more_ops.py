@@ -118,7 +118,7 @@ except TypeError as error:
     print(error)
 
 # %% [markdown]
-# ## Their rules (6 min)
+# ## Their rules (5 min)
 #
 # Most rules take one line. If an op passes a number on unchanged, its rule passes the gradient on unchanged. If an op
 # chooses one of two numbers, the other gets no gradient:
@@ -160,7 +160,7 @@ print(*(g.numpy() for g in tape.gradient(y, [a, b])))
 # **A good place to stop.** You can join, slice and select tensors, and have seen the rules behind it. *Are these rules
 # right?*
 #
-# ## Every rule is checked with a nudge (9 min)
+# ## Every rule is checked with a nudge (7 min)
 
 
 # %%

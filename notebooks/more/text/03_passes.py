@@ -23,7 +23,7 @@ cpu = pool()["cpu:0"]
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## Common-subexpression elimination (7 min)
+# ## Common-subexpression elimination (8 min)
 #
 # A **pass** takes a graph and returns a graph that computes the same with fewer ops. Here is a program in which each
 # pass finds something to improve:
@@ -69,7 +69,7 @@ checks.answer_to("03-passes-cse")
 # The key of an op must differ whenever the numbers could differ. `clip(x, 0.0, 1.0)` and `clip(x, -0.0, 1.0)` are
 # different ops, but 0.0 == -0.0. So the key holds the attributes as text.
 #
-# ## Constant folding (7 min)
+# ## Constant folding (6 min)
 #
 # An op whose inputs are all constants can be computed before the program runs. This is called *constant folding*. Our
 # pass does it for elementwise ops, and computes with Python's floats. A kernel would first have to be compiled, for a

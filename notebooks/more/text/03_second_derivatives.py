@@ -20,7 +20,7 @@ build.watch("more/03_second_derivatives")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## A tape inside a tape (4 min)
+# ## A tape inside a tape (6 min)
 #
 # The gradient rules consist of ops, and these pass the door like all others. So a second tape around the first records
 # the walk back. From its records we get the second derivative.
@@ -74,7 +74,7 @@ with GradientTape() as tape:
 print(float(tape.gradient(y, x)), "and not", float(2 * x))
 
 # %% [markdown]
-# ## Rules for the gradient ops (6 min)
+# ## Rules for the gradient ops (5 min)
 #
 # The rule of `relu` calls an op, `relu_grad`, which has its own kernel. For a second derivative this op needs a rule as
 # well, and so do the gradient ops of sigmoid, clip and softmax. The table below says which of their two inputs should
@@ -149,7 +149,7 @@ for n in range(6):
 # times that vector. That product is all that methods for large nets need if they use curvature ([Pearlmutter,
 # 1994](https://doi.org/10.1162/neco.1994.6.1.147)).
 #
-# ## Two other spellings (5 min)
+# ## Two other spellings (4 min)
 #
 # PyTorch always records. Here the innermost open tape records. `grad` returns the gradients. `loss.backward()` names no
 # variables: it computes the gradients of all variables that the loss depends on, and stores each as the variable's

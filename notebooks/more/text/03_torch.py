@@ -39,7 +39,7 @@ for step in (1, 100, 200):
 # variables. Yet afterwards the gradients are in the weights. So something must be recording all the time. What is it,
 # and where does it keep the record?
 #
-# ## A tape that stays open (4 min)
+# ## A tape that stays open (5 min)
 #
 # The simplest way to record always is to open a tape and leave it open.
 
@@ -78,7 +78,7 @@ always.__exit__()  # what `with` calls at its end
 checks.answer_to("03-torch-records")
 
 # %% [markdown]
-# ## Each result keeps its piece (6 min)
+# ## Each result keeps its piece (5 min)
 #
 # So we cut the tape into pieces. Each function gets a tape of its own, which is closed as soon as the function returns.
 # The *result* keeps the piece that was recorded: the records, and the tensors that the function was called with. When
@@ -147,7 +147,7 @@ print(f"dw {float(dw)}, db {float(db)}")
 # tape that is always open**, cut into pieces that the results keep. The walk back is that of notebook 03. It does not
 # notice the cuts.
 #
-# ## Which tensors get a gradient (5 min)
+# ## Which tensors get a gradient (7 min)
 #
 # `loss.backward()` gets no list of variables. So each tensor has a flag, `requires_grad`, which says whether it needs a
 # gradient. A result gets the flag if any of its inputs has it. Only then does it keep a piece of the tape. `backward`
@@ -199,7 +199,7 @@ float(w.grad)
 checks.answer_to("03-torch-again")
 
 # %% [markdown]
-# ## A step must not be recorded (7 min)
+# ## A step must not be recorded (6 min)
 #
 # Now we train: the new `w` is `w` minus a little of its gradient. If we write this like any other line, the step is
 # recorded, too:
@@ -260,7 +260,7 @@ for step in range(3):
 #
 # **A good place to stop.** Your graph is always recorded, is walked back by `backward`, and trains.
 #
-# ## The version in the library (7 min)
+# ## The version in the library (6 min)
 #
 # `levels_more/torch/recording.py` is a more robust version of these lines. Our `recorded` is called `record_function`
 # there, and a piece is a `Node`. The list is made by a loop. Our `reachable` calls itself for each parent, so a graph
@@ -299,7 +299,7 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
-# ## Two tensors, one memory (3 min)
+# ## Two tensors, one memory (5 min)
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -360,7 +360,7 @@ except AttributeError as error:
 course.where("torch.randn")
 
 # %% [markdown]
-# ## What it costs (5 min)
+# ## What it costs (4 min)
 #
 # Recording always takes time, because each function opens a tape and each result gets a node. We measure the same step
 # op by op in both spellings, and compiled on level 3:

@@ -41,7 +41,7 @@ from levels_more.mid_level.feature_columns import (
 from levels_more.mid_level.hashing import bucket_of, fingerprint
 
 # %% [markdown]
-# ## From a column to numbers (26 min)
+# ## From a column to numbers (25 min)
 #
 # A model needs one matrix of numbers. But most tables hold numbers, words and gaps: a species, for example, is a word.
 # So each column needs a rule for turning it into numbers. (The rules here have the names of `tf.feature_column`, which
@@ -175,7 +175,7 @@ features({"bill_depth_mm": [18.5, 13.0, 19.5, 20.0], "species": ["Adelie", "Gent
 # There is one row per bird: the depth minus 17, then one number for each of the three species. The Emperor, in the last
 # row, has a depth and three zeros.
 #
-# ## What the words are worth (11 min)
+# ## What the words are worth (12 min)
 #
 # A linear model of these four numbers is a line over bill depth, with a different height for each species. We train one
 # model without the species and one with it, both until the weights no longer change. The training step is the ordinary
@@ -271,7 +271,7 @@ checks.answer_to("04-columns-island")
 # In this split, the three species numbers explain two fifths of what the measures alone leave unexplained. Adding the
 # island to them improves nothing. A column is worth only what it adds to the other columns.
 #
-# ## More columns (12 min)
+# ## More columns (11 min)
 #
 # This table shows how each column treats missing and unknown values. An id of -1 becomes a row of zeros, in an
 # indicator and in an embedding.

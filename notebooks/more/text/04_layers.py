@@ -52,7 +52,7 @@ for name in ("glorot_uniform", "glorot_normal", "he_normal", "truncated_normal")
 # The truncated normal was asked for a standard deviation of 0.05, and cutting off the tails leaves 0.044. The normal
 # initializers of Glorot and He correct for that.
 #
-# ## Penalties (3 min)
+# ## Penalties (2 min)
 #
 # A **penalty** is a loss that depends only on a variable, and grows with the size of its numbers. You give one to a
 # layer as its `kernel_regularizer`.
@@ -68,7 +68,7 @@ heavy.losses
 # %% [markdown]
 # The penalty 0.1 · (1 + 1 + 1) = 0.3 will be added to the loss. (The output shows the float32 number nearest to 0.3.)
 #
-# ## Layers without variables (4 min)
+# ## Layers without variables (3 min)
 #
 # Many layers need no variable. Their `call` is one or two lines:
 
@@ -80,7 +80,7 @@ block = np.arange(8.0).reshape(2, 2, 2)
 print(Flatten()(block).shape, Concatenate()([block, block]).shape, Activation("relu")([-1.0, 1.0]).numpy())
 
 # %% [markdown]
-# ## A layer that drops numbers (3 min)
+# ## A layer that drops numbers (2 min)
 #
 # **Dropout** ([Srivastava et al., 2014](https://jmlr.org/papers/v15/srivastava14a.html)) sets some of its inputs to
 # zero at random. It needs one variable for the state of its random numbers, so that a compiled step draws new ones each
@@ -97,7 +97,7 @@ print(dropout(ones, training=True).numpy(), dropout(ones, training=True).numpy()
 # In training some numbers become 0 and the others are doubled, so that the mean stays about 1. The second call drops
 # other numbers. Outside of training nothing changes.
 #
-# ## A layer that standardises (6 min)
+# ## A layer that standardises (5 min)
 #
 # **Batch normalization** ([Ioffe and Szegedy, 2015](https://arxiv.org/abs/1502.03167)) standardises its inputs inside
 # the net. In training it uses the mean and the variance of the batch. It also keeps a moving average of both, for use
@@ -116,7 +116,7 @@ print(*(v.numpy().round(3) for v in normal.moving))
 # Each column of the batch now has mean 0. The moving means started at 0 and have gone one hundredth of the way to 185
 # and 3.8. The moving variances started at 1 and have gone as far towards the variances of the batch.
 #
-# ## A layer that looks up (3 min)
+# ## A layer that looks up (2 min)
 #
 # The last layer is a lookup table: for each whole number it returns one row of the table. The rows are trained like any
 # weights.

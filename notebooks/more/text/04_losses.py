@@ -87,7 +87,7 @@ print(
 # 0.25, because the sum is still divided by two samples. (The `reshape` turned the weights of shape [2] into [2, 1], so
 # that each weight belongs to a row and not to a column.)
 #
-# ## Errors and classes (8 min)
+# ## Errors and classes (7 min)
 #
 # The absolute error gives large mistakes less influence than the squared error does. And with more than two classes,
 # the model gives one probability per class. The truth can then be written in two ways. The first is a row that says how

@@ -35,7 +35,7 @@ from levels_more.mid_level.metrics import (
 )
 
 # %% [markdown]
-# ## How good is it? (20 min)
+# ## How good is it? (19 min)
 #
 # A loss is chosen for its gradient. People want to know something else: what share of the answers is right? That share
 # is the **accuracy**. No model can be trained on it, because a small change of a weight does not change it, and so its
@@ -118,7 +118,7 @@ print(f"accuracy {accuracy.result():.3f}")
 # **A good place to stop.** A metric adds up over batches, and divides at the end.
 
 # %% [markdown]
-# ## The same pattern again (24 min)
+# ## The same pattern again (20 min)
 #
 # `Mean` follows the same pattern and averages whatever it is given. Every loss can also serve as a metric: the metric
 # is its mean over all samples, however these are split into batches.

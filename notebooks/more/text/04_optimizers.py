@@ -21,7 +21,7 @@ from levels_more.mid_level import SGD, Adam, Dense, MeanSquaredError, Optimizer,
 from levels_more.mid_level.optimizers import AdamW, ExponentialDecay, PiecewiseConstantDecay, RMSprop, shortened
 
 # %% [markdown]
-# ## Momentum (4 min)
+# ## Momentum (3 min)
 #
 # With **momentum** an optimizer adds a part of its last step to the next one. Steps in the same direction add up, to at
 # most 1 / (1 - momentum) times their length. Steps to and fro cancel ([Polyak,
@@ -45,7 +45,7 @@ for _ in range(3):
 # These steps minimise w². The first step is that of plain SGD, 0.1 · 2 = 0.2. The second would be 0.1 · 1.6 = 0.16, and
 # half of the first is added: 0.26. In the third step the gradient is smaller, and the velocity begins to fall.
 #
-# ## How fast can training be? (8 min)
+# ## How fast can training be? (7 min)
 #
 # In notebook 04 the loss was a parabola over one weight, and its curvature c limited the rates: training converges
 # below 2/c. Now we look at all directions at once. The task is to predict the penguins' masses from three measures, in
@@ -126,7 +126,7 @@ for title, columns in {"three measures": three, "bill depth alone": depths}.item
 # the weights are hundreds of millimetres, but the input of the bias is 1. Second, no measure is near zero, so a smaller
 # bias nearly cancels a larger weight. Standardising removes both reasons.
 #
-# ## On the map (11 min)
+# ## On the map (13 min)
 #
 # A bowl over one weight and one bias can be drawn. We use the depth of the bill as the only input, because notebook 04
 # found the best slope: -192 g per mm. All rows go into each step, so nothing is random. Besides the losses, `run`
@@ -217,7 +217,7 @@ print(f"formula {formula:,.0f}, measured {race.arrival(run(SGD(0.002), depth, ki
 #
 # **A good place to stop.** Momentum and Adam are quick in a long valley, and scaling makes the valley round.
 #
-# ## More optimizers, schedules, clipping (11 min)
+# ## More optimizers, schedules, clipping (10 min)
 #
 # RMSprop ([Hinton, 2012](https://www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pdf)) is Adam without the
 # mean of the gradients and without the correction for the start. AdamW ([Loshchilov and Hutter,

@@ -36,7 +36,7 @@ from levels_more.mid_level.stages import (
 )
 
 # %% [markdown]
-# ## Shuffled, but in how much memory? (5 min)
+# ## Shuffled, but in how much memory? (7 min)
 #
 # How can you shuffle data that does not fit into memory? You use a buffer. First it takes in a few elements. Then it
 # returns one of them, drawn at random, and puts the next element in its place, again and again.
@@ -78,7 +78,7 @@ checks.answer_to("04-pipeline-buffer")
 # With a buffer of three no number comes more than two places early, though one may come much later: 11 comes seven
 # places late. Only a buffer with room for all rows shuffles them thoroughly.
 #
-# ## Cut into batches (11 min)
+# ## Cut into batches (9 min)
 #
 # An **element** is an array, or a tuple or dict of elements, as in `({"depth": …, "species": …}, mass)`. An operation
 # on an element is applied to each of its arrays, however deep they are nested:
@@ -118,7 +118,7 @@ for value in ([18.7, 17.4], "Gentoo"):
     print(array.dtype, "comes out as", type(as_element(array)).__name__)
 
 # %% [markdown]
-# ## A function in the pipeline (7 min)
+# ## A function in the pipeline (6 min)
 #
 # Some data needs work before training: text has to be parsed, pictures have to be turned. `map` calls your own function
 # on each element. That function may fail on the thousandth element, so the error says on which one it failed:
@@ -154,7 +154,7 @@ print(*repeated(lambda: cached(lambda: multiples, kept), range(2)))
 #
 # **A good place to stop.** A pipeline mixes rows, cuts batches and computes.
 #
-# ## Fetched while you compute (8 min)
+# ## Fetched while you compute (9 min)
 #
 # If a step waits for the disk and then the disk waits for the step, each is idle while the other works. `prefetch` runs
 # the pipeline in another **thread**. `submit` puts a call into that thread's queue and returns a **future**, a promise
@@ -249,7 +249,7 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ## From a file, from a generator (13 min)
+# ## From a file, from a generator (11 min)
 #
 # Most data comes as a file of columns. The first value of a column that is not missing decides its kind: if it is a
 # number, the column holds numbers, otherwise text. Numbers become int64 if all are whole and none is missing, else

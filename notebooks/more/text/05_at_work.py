@@ -45,7 +45,7 @@ folder = Path(place.name)
 data = tasks.rings()
 
 # %% [markdown]
-# ## Behind a web address (6 min)
+# ## Behind a web address (8 min)
 #
 # A shop wants predictions of our net for some points. The shop's program is written in another language and runs on
 # another computer. The two must agree on an address, and on the form of questions and answers. There is a standard for
@@ -133,7 +133,7 @@ try_to_ask(np.ones((2_000_000, 2)))
 # among them truncated ones, endless ones, a hundred thousand brackets and a shape of 10³⁰. None of them gets a status
 # of 500.
 #
-# ## Under load (6 min)
+# ## Under load (8 min)
 #
 # `onnxruntime` needs a few microseconds for a row. Now eight clients send 2,000 questions in all, with one row each.
 
@@ -249,7 +249,7 @@ print(serving.ORDER.read_text(encoding="utf-8"))
 print("ended with status", server.stop())
 
 # %% [markdown]
-# ## Eight bits (8 min)
+# ## Eight bits (11 min)
 #
 # A telephone has little memory, and moving bytes costs time and battery. A float32 takes 32 bits. A **quantised**
 # weight is a whole number from -128 to 127, and the whole layer shares one scale by which it is multiplied. Inputs are

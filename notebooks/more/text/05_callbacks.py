@@ -42,7 +42,7 @@ place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder = Path(place.name)
 
 # %% [markdown]
-# ## Callbacks (24 min)
+# ## Callbacks (22 min)
 #
 # People want many things from a training loop: to stop in time, to save the best weights, to lower the rate, to write a
 # log. If the loop did all of that itself, it would be unreadable. So the loop only calls its callbacks at certain
@@ -166,7 +166,7 @@ print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {mov
 # **A good place to stop.** A callback watches a training, stops it in time and restores the best weights.
 
 # %% [markdown]
-# ## More callbacks (27 min)
+# ## More callbacks (22 min)
 #
 # `ModelCheckpoint` saves the model after each epoch, or only after an epoch that is the best so far. The name of its
 # folder may contain the epoch, counted from 1, and the epoch's losses and metrics.

@@ -34,7 +34,7 @@ line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for 
 net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level in levels)]
 
 # %% [markdown]
-# ## Inside one step (8 min)
+# ## Inside one step (11 min)
 #
 # Notebook 05 counted the launches of a step. Which launches are they, and what calls each of them? We record one step,
 # like an X-ray. No level is changed for that. Python calls a function of ours whenever any function is called or
@@ -127,7 +127,7 @@ except LookupError as error:
     print(error)
 
 # %% [markdown]
-# ## Beside other libraries (4 min)
+# ## Beside other libraries (7 min)
 #
 # How good are our times? We take the rings again, in batches of 100, with Adam and float32, and write the training as
 # users of other libraries do: shuffle, gather, step, on one thread. Each library first had to show that it ends at the
@@ -174,7 +174,7 @@ line = compare.measure(task, *line_on_all)
 net = compare.measure(rings, *net_on_all, last=100, repeats=1)
 
 # %% [markdown]
-# ## The net on all levels (1 min)
+# ## The net on all levels (2 min)
 #
 # Notebook 05 drew the times of the line on all levels, predicted and measured. Here are those of the net.
 
@@ -197,7 +197,7 @@ tour.five_levels(net)
 side_by_side.on_paper("side_by_side.html", line, net).name
 
 # %% [markdown]
-# ## Your machine's card (4 min)
+# ## Your machine's card (6 min)
 #
 # The course has measured your machine from two sides: with programs that only load or only add, and with whole
 # trainings. Both fit on one card.

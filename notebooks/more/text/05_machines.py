@@ -113,7 +113,7 @@ page.source(collectives.all_reduce_kernel)
 print(VJPS["all_reduce"][0](7.0, None, None))  # dy, y, x -> the gradient of x
 
 # %% [markdown]
-# ## A step by hand (6 min)
+# ## A step by hand (7 min)
 #
 # Two ranks fit a line to ten rows. Each rank takes five of the rows (`shard`, as in tf.data, deals them out like cards)
 # and computes its gradient. Then the gradients are added. The mean over ten rows is half the sum of the two means over
@@ -208,7 +208,7 @@ print(listed(partition.spread(graph, 10, World(0, 2))))
 # All data that a stage has to send goes into one message, because the fixed cost of a message is larger than that of
 # its bytes, as we shall see.
 #
-# ## fit, on any number of ranks (6 min)
+# ## fit, on any number of ranks (8 min)
 #
 # On level 5, all of this is one line. `DistributedDataParallel` is PyTorch's name; `compile` and `fit` stay the same.
 # Each rank is given all rows, without `shard`, and `fit` takes the rank's share of each batch. (If ranks are given
@@ -383,7 +383,7 @@ checks.answer_to("05-machines-two-ranks")
 #
 # So two ranks on one computer do not save time. They let you test, at your desk, what will run on a hundred machines.
 #
-# ## A rank dies (9 min)
+# ## A rank dies (8 min)
 #
 # On a thousand machines, a failure is an everyday event. How can a training survive it? First we need a training that
 # saves itself after each epoch. It pauses a little there, so that we have time to interrupt it.

@@ -52,7 +52,7 @@ model.compile(Adam(0.02), "binary_crossentropy")
 model.fit(data.x, data.y, batch_size=100, epochs=5, seed=1, verbose=0)
 
 # %% [markdown]
-# ## From our graph to ONNX (23 min)
+# ## From our graph to ONNX (22 min)
 #
 # The folder of `model.save` can be read only by a program that has our layers. TensorFlow's SavedModel goes further: it
 # holds the traced graph, and runs without the Python classes. But it needs TensorFlow. There is an open standard for
@@ -187,7 +187,7 @@ for node in onnx_graph(Model(x, Flatten()(x))).node:
     print(node.op_type, *node.input)
 
 # %% [markdown]
-# ## A page for the browser (4 min)
+# ## A page for the browser (6 min)
 #
 # The model of the rings has 61 numbers, and you know how it computes with them. So it can also run without Python.
 # Every browser runs JavaScript, and the function below is all of our net that it needs. (The other functions of the

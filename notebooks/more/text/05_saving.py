@@ -37,7 +37,7 @@ net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
 net.build((None, 2), "float64")
 
 # %% [markdown]
-# ## What belongs in the file (3 min)
+# ## What belongs in the file (5 min)
 #
 # A trained model is worth keeping, and worth sharing. What must its file contain, so that others can run the model?
 # Python's own answer, for any object, is `pickle`. Suppose that somebody sends us a pickle:
@@ -73,7 +73,7 @@ checks.answer_to("05-saving-pickle")
 # unpickle data that you trust. So our file holds **data and no code**: the class of each layer, the arguments it was
 # made with, and its numbers. The code of the layers comes from the program that reads the file.
 #
-# ## The architecture, as data (9 min)
+# ## The architecture, as data (8 min)
 #
 # Since level 4 each part stores, in `part.recreate`, how it was made. So a part can be written as the name of its class
 # and its arguments. The arguments are numbers, texts, lists, or other parts. JSON has a form for all of these, and
@@ -102,7 +102,7 @@ print(text.replace('{"class": "Call"', '\n  {"class": "Call"'))
 # output: `middle(middle(start))`. A `Call` is a part like any other; its arguments are a layer and what the layer was
 # called on.
 #
-# ## Reading it back (6 min)
+# ## Reading it back (5 min)
 #
 # `json.loads` builds lists and dicts from the inside out. It passes each dict to a function of ours, the **object
 # hook**, and replaces the dict by what that function returns. So when a part is made, its arguments exist already. A
@@ -124,7 +124,7 @@ except NameError as error:
 # The loaded model has two calls of one layer, like the original. A class that is in no table is not searched for
 # anywhere else.
 #
-# ## The numbers (4 min)
+# ## The numbers (3 min)
 #
 # For the weights there is an open format, [safetensors](https://huggingface.co/docs/safetensors). Its file holds a
 # length, a header in JSON with the name, dtype and shape of each array, and then the bytes. It contains no code either.
@@ -150,7 +150,7 @@ print(header["layers.1.kernel"])
 page.source(checksum)
 
 # %% [markdown]
-# ## Written aside, then put in place (13 min)
+# ## Written aside, then put in place (11 min)
 #
 # While a model is being saved, the disk may run full, the program may be stopped, or another program may read the file.
 # Even then the file must hold a complete model, the old one or the new one. Every operating system can rename a file
@@ -205,7 +205,7 @@ model.save(folder / "net")
 print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 
 # %% [markdown]
-# ## A file from a stranger (13 min)
+# ## A file from a stranger (11 min)
 #
 # (You may skip the code of this part. `load_model(path)`, at its end, runs no code from the folder.)
 #
@@ -234,7 +234,7 @@ page.source(load_model)
 # The `fill` at its end is strict: the names in the file must be exactly the names of the variables, with none missing
 # and none left over.
 #
-# ## The same model again (4 min)
+# ## The same model again (3 min)
 #
 # We load the model from its folder. Does it make the same predictions? And if we train it further, does it have the
 # same losses?

@@ -26,7 +26,7 @@ from levels_more.high_level.sklearn import DNNClassifier, DNNRegressor, Estimato
 task = tasks.linear()
 
 # %% [markdown]
-# ## Three estimators (29 min)
+# ## Three estimators (24 min)
 #
 # scikit-learn is the other great library of the field. Its pipelines, searches and scores work with every
 # **estimator**, a class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours
@@ -86,7 +86,7 @@ for kind in (LinearRegressor, DNNClassifier, DNNRegressor):
 # %% [markdown]
 # **A good place to stop.** Three estimators follow all the rules. Next you see how good their answers are.
 #
-# ## Compared with scikit-learn's own (10 min)
+# ## Compared with scikit-learn's own (11 min)
 #
 # Now we compare ours with scikit-learn's. Its `LinearRegression` solves the equations; ours uses gradient descent, and
 # arrives at the same place. R² is the share of the variance of y that the prediction explains; 1 is the maximum.

@@ -36,7 +36,7 @@ from levels_more.saving import load_model
 path = DATA / "penguins.csv"
 
 # %% [markdown]
-# ## The table, and the question (5 min)
+# ## The table, and the question (7 min)
 #
 # Most tables are read with [pandas](https://pandas.pydata.org). It returns a `DataFrame`, a table of columns with
 # names, each with one dtype. Here are the first four of 344 penguins.
@@ -141,7 +141,7 @@ plain, history = trained()
 print(f"stopped after {len(history.history['loss'])} epochs, at a loss of {min(history.history['val_loss']):.2f}")
 
 # %% [markdown]
-# ## What a mistake costs (4 min)
+# ## What a mistake costs (6 min)
 #
 # How good is the model on penguins that it has not seen? **Recall** is the share of all Chinstraps that it finds.
 # **Precision** is the share of real Chinstraps among the birds that it calls Chinstraps.
@@ -181,7 +181,7 @@ checks.answer_to("05-table-weighted")
 # are none. Neither model is the better one: that depends on what each kind of mistake costs you. (The loss of the
 # stopping rows has no weights, as in Keras.)
 #
-# ## Saved, and asked over HTTP (9 min)
+# ## Saved, and asked over HTTP (8 min)
 #
 # `save` makes a folder of data. It holds the numbers and a description of the model, with its columns and their words.
 

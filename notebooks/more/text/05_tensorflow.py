@@ -54,7 +54,7 @@ for api in ("low", "mid", "high"):
 framework_programs.three("tf", "Two rings", "rings")
 
 # %% [markdown]
-# ## A list of names (4 min)
+# ## A list of names (3 min)
 #
 # With the five levels in place, what is left to write? Mostly names. From the beginning, `levels` used TensorFlow's
 # names wherever there was one, so much of the spelling is a list. Other entries give another word for the same thing:
@@ -82,7 +82,7 @@ page.source(functions.spelled)
 course.where("tf.keras.layers.Dense")
 
 # %% [markdown]
-# ## Eager, and as a graph (5 min)
+# ## Eager, and as a graph (7 min)
 #
 # Since version 2, TensorFlow runs each op at once, as level 3 does. `tf.function` turns a Python function into a graph
 # of ops, as our `function` does. Python runs once, on symbols, and later calls run the recorded graph.
@@ -144,7 +144,7 @@ def magnitude(x):
 print([float(magnitude(tf.constant(value))) for value in (-2.0, 3.0)])
 
 # %% [markdown]
-# ## The defaults differ (8 min)
+# ## The defaults differ (10 min)
 #
 # Translate a program from TensorFlow to PyTorch name by name, and it runs, but it trains a little differently. The
 # **defaults** differ, and these are not written in the program. Each spelling here keeps the defaults of its framework.
@@ -209,7 +209,7 @@ page.source(keras_optimizers.Adam)
 # | log of 0 | p is clipped at 1e-7, unless a sigmoid or softmax layer gave it: then the logit that made p is used | the logarithm is clipped at -100 |
 # | training mode | `layer(x, training=True)` | `layer.train()`, `layer.eval()` |
 #
-# ## torchkeras (5 min)
+# ## torchkeras (4 min)
 #
 # PyTorch has no `fit`: you write the loop. torchkeras wraps a module, a loss and an optimizer into a model that has a
 # `fit`. It keeps the best weights in a file, prints a line for each epoch, and returns its history as a table:

@@ -44,7 +44,7 @@ from levels_more.low_level import (
 from levels_more.mid_level import RANDOM, Adam, Dense, Embedding, Flatten, Layer, SparseCategoricalCrossentropy
 
 # %% [markdown]
-# ## A table that counts (6 min)
+# ## A table that counts (8 min)
 #
 # Our text is the prose of this course: 613 sentences of the five notebooks, in small letters. Every tenth sentence is
 # held out, and no training sees it.
@@ -112,7 +112,7 @@ print(f"loss {loss_of_table(numbers):.4f}, held out {loss_of_table(unseen):.4f}"
 checks.answer_to("05-text-pairs")
 
 # %% [markdown]
-# ## The same table, learned (5 min)
+# ## The same table, learned (4 min)
 #
 # A net can find that table by itself. Each character gets a row of 32 trained numbers, its **embedding**. A `Dense` turns
 # them into 34 numbers, one for each character that may come next. Then **softmax** makes shares of these: it takes the
@@ -269,7 +269,7 @@ page.source(batched_matmul.matmul_batch)
 # %% [markdown]
 # **A good place to stop.** A head is six products and a softmax, and its gradient is right; next, it is trained.
 #
-# ## A head is trained (7 min)
+# ## A head is trained (9 min)
 #
 # Now the head becomes a layer. It knows characters, but not where they stand. So another layer adds a trained row for
 # each place of the window. The result of the head is added to what it reads (a **residual connection**), as in
@@ -416,7 +416,7 @@ write(shares_of(writer, sharper=2.0))
 #
 # **A good place to stop.** A transformer learns on your ops; next come your kernel, your formula and PyTorch.
 #
-# ## On your own kernel (3 min)
+# ## On your own kernel (2 min)
 #
 # In notebook 02 the product is three loops, `matmul_ikj`. If you filled that blank, they are yours. `my_matmul` calls
 # them, and `use` puts it in the place of the course's quicker kernel. All levels above run on it, and `fit` trains the
@@ -440,7 +440,7 @@ print("the same losses, to the last bit:", bool((mine.history.losses == first).a
 # %% [markdown]
 # A product of many matrices launches your kernel once for each of them.
 #
-# ## What a step costs (7 min)
+# ## What a step costs (8 min)
 #
 # The formula of notebook 01 says: launches · time of a launch + max(operations / peak, bytes / bandwidth). We run a step
 # op by op, and count all three. Nearly all operations are in the products: 2 · rows · inputs · units in each. A product

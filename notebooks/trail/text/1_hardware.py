@@ -20,7 +20,7 @@ build.watch("trail/1_hardware")
 figures.you_are_here(1)
 
 # %% [markdown]
-# ## A surprise to begin with (4 min)
+# ## A surprise to begin with (5 min)
 #
 # We add the seven numbers 0.1, 0.2, … 0.7 in each of their 5,040 orders. The next cell asks what you expect. Run it, choose and commit.
 # The cell after it shows the result, and the one after that says whether you were right, and why.
@@ -199,7 +199,7 @@ def subtract(x, y):
 # ```
 # </details>
 #
-# ## The line, in instructions (18 min)
+# ## The line, in instructions (14 min)
 #
 # The `Assembler` of `levels` writes instructions as you did, and also knows arrays, loops and sums. Our first version only measures the
 # loss of each batch. `a.array` declares an array that the program gets when it is called. A size such as 2 is fixed; a size with a name

@@ -15,7 +15,7 @@ build.watch("trail/2_kernels")
 figures.you_are_here(2)
 
 # %% [markdown]
-# ## A surprise to begin with (3 min)
+# ## A surprise to begin with (5 min)
 #
 # We add an array to itself: first an array with 1 number in it, then one with 1,000.
 
@@ -43,7 +43,7 @@ checks.answer_to("2-thousand")
 # It is a thousand times the work, and nowhere near a thousand times the time. That matters, because we are going to make many small calls.
 
 # %% [markdown]
-# ## A name and a table (11 min)
+# ## A name and a table (9 min)
 #
 # A **kernel** is a small compiled program that does one operation on whole arrays. You need not write its instructions any more:
 # [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) makes them from a Python loop, through LLVM. A framework finds a
@@ -136,7 +136,7 @@ for order, out in products.items():
 # Each sum still adds the same products in the same order, so the bits are equal. Only memory is visited in another order.
 
 # %% [markdown]
-# ## The line, launch by launch (7 min)
+# ## The line, launch by launch (5 min)
 #
 # `levels` has a table, too, `KERNELS`. If you pass `None` as `out`, its `launch` makes an array for the result. One step of the line
 # takes fourteen launches. The gradients are worked out by hand, as in notebook 1.

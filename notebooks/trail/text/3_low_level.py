@@ -15,7 +15,7 @@ build.watch("trail/3_low_level")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## A surprise to begin with (3 min)
+# ## A surprise to begin with (5 min)
 #
 # The derivative of x³ at 2 is 12. Can one find it without a formula and without a limit? (In Python, `1e-20j` is an imaginary number:
 # 1e-20 times the square root of -1.)
@@ -45,7 +45,7 @@ checks.answer_to("03-imaginary")
 # number will write each operation down, and afterwards we read the list backwards.
 
 # %% [markdown]
-# ## One door (5 min)
+# ## One door (4 min)
 #
 # When Python sees `x * w`, it calls `__mul__` of x. In our class, every operator calls one function, with the name of the op. We call
 # that function the door, because every operation has to pass it.
@@ -187,7 +187,7 @@ print("w gets", walk(written, loss, hand_on)[w].buffer.numpy())
 # gradient of every weight, whether there are two of them or a million.
 
 # %% [markdown]
-# ## The line, by tape (8 min)
+# ## The line, by tape (6 min)
 #
 # The `GradientTape` of `levels` does the same for **tensors**: arrays of any shape that go through the door. A `Variable` is a tensor that
 # can get a new value. Instead of fourteen launches, you write the formula, and one line finds all gradients:

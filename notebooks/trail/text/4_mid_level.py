@@ -15,7 +15,7 @@ build.watch("trail/4_mid_level")
 figures.you_are_here(4)
 
 # %% [markdown]
-# ## A surprise to begin with (4 min)
+# ## A surprise to begin with (5 min)
 #
 # Five things cost 2, 2, 2, 2 and 92. A model may give only one number, as its prediction for all five. It is trained until its mean squared
 # error is as small as possible.
@@ -44,7 +44,7 @@ checks.answer_to("4-mean")
 # can replace it.
 
 # %% [markdown]
-# ## A layer (7 min)
+# ## A layer (6 min)
 #
 # A **layer** has one or more **units**. Each unit is a model like the line, with a column of weights of its own. The weights of all
 # units are the `kernel`, one column for each. (The kernels of level 2 are something else.) Write what a layer computes: the matrix
@@ -90,7 +90,7 @@ line, layer = tasks.linear(), Layer(1)
 print(layer(line.x[:3]).numpy().ravel(), [variable.shape for variable in layer.variables])
 
 # %% [markdown]
-# ## A loss and an optimizer (11 min)
+# ## A loss and an optimizer (9 min)
 #
 # Our loss will be the mean of the squared errors. Write the square for each number: the difference times itself.
 
@@ -157,7 +157,7 @@ print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex(
 # %% [markdown]
 # With three short functions of yours you reach the same bits.
 #
-# ## The mass of a penguin (5 min)
+# ## The mass of a penguin (6 min)
 #
 # Here are 270 real penguins ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). What is the mass of a
 # penguin, in kilograms, when we know how long and how deep its bill is, and how long its flippers are? The measures are **standardised**:

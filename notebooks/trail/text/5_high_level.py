@@ -116,7 +116,7 @@ def run_epochs(epochs, tell, one_pass, ended):
 run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 
 # %% [markdown]
-# ## A model that owns its loop (6 min)
+# ## A model that owns its loop (4 min)
 #
 # With your loop and the parts of level 4, this is a whole model with `fit`. You hand `fit` a function, the **callback**, and your loop calls
 # it as `tell`. The callback may also stop the training.
@@ -194,7 +194,7 @@ figures.classifier(rings, high_level.tasks.Fit(net.history.losses, net.get_weigh
 # can be right for every point.
 
 # %% [markdown]
-# ## The five side by side (8 min)
+# ## The five side by side (6 min)
 #
 # Here is one training step of each model, written on all five levels. The rows are its parts. On level 5, one call of `fit` does four of
 # them. Click on *Two rings* to see the net, and **click on the names of two levels to lay these two side by side**. *Lines* counts those

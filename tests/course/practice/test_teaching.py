@@ -69,7 +69,7 @@ SITTINGS = {
 @pytest.mark.quick
 @pytest.mark.parametrize("name", NAMES)
 def test_every_page_gives_a_notebook_the_minutes_of_the_rule(name):
-    taken = round(minutes.total(minutes.sections(build.from_text(ROOT, name).cells, ROOT, name)))
+    taken = round(minutes.total(minutes.sections(build.from_text(ROOT, name).cells, ROOT)))
     assert f"\n| `{name}` | {taken} | " in PAGES["TEACHING.md"], "run `python -m course.practice.teaching`"
     most, told = SITTINGS[name]
     assert taken < most and "each in two or three sittings" in " ".join(PAGES["README.md"].split())
