@@ -8,3 +8,4 @@ from course.builder.inputs import inputs_of, stale
 from course.builder.names import MINE, ROOT, all_in, core_of, level_of, more_in, named, names_in, text_path, trail_in
 from course.builder.notebooks import METADATA, essence, from_text, hash_of, read_notebook, write_notebook
 from course.builder.session import level, watch, written_by
+from course.builder.sitting import so_far

@@ -1,0 +1,97 @@
+"""Build a level at the end of a sitting, when a part of its notebook has run."""
+
+import importlib
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from course.builder import own_file
+from course.builder.cells import MARKER, BuildError, code_lines
+from course.builder.export import export
+from course.builder.files import environment, write_level
+from course.builder.names import MINE, ROOT, level_of
+from course.builder.notebooks import read_notebook
+from course.builder.session import HOME, RAN, find_unsaved, site, written_by
+
+CALL = "build.so_far("  # what the cell at the end of a sitting begins with
+STEPS = 400
+# Runs both tasks, and prints for each the first step whose loss differs from that of the arithmetic of record.
+CHECK = f"""
+import importlib, sys
+from course import reference, tasks
+from levels.support.elementary import exp, log
+
+level = importlib.import_module("levels." + sys.argv[1])
+of_record = {{
+    "linear_regression": reference.linear_regression,
+    "dnn_classifier": lambda *task: reference.dnn_classifier(*task, exp=exp, log=log),
+}}
+for name, train in of_record.items():
+    task = tasks.FOR[name]()
+    given = task.x, task.y, task.weights, task.batches[:{STEPS}], task.learning_rate
+    there = getattr(level, name)(*given).losses.tolist()
+    wanted, _ = train(*given)
+    step = next((n for n, pair in enumerate(zip(there, wanted, strict=True)) if pair[0] != pair[1]), None)
+    if step is None:
+        print(f"{{name}}: {STEPS} steps in a fresh process, and the losses of record")
+    else:
+        print(f"{{name}}: the loss of step {{step}} is {{there[step]!r}}, and that of record is {{wanted[step]!r}}")
+"""
+
+
+def so_far(name: str) -> None:
+    """Build the level of the saved notebook `name` from the cells above this one, and from the course's cells below.
+
+    Prints which rooms are whole, and which have cells of the course. Then a fresh process runs both tasks. Raises
+    BuildError if a cell is not saved, if the level cannot be built, or if the process fails.
+    """
+    if HOME[0] != ROOT and (told := own_file.missing(ROOT, name) or own_file.another(ROOT, name)):
+        raise BuildError(told)
+    notebook = read_notebook(ROOT, name, MINE if HOME[0] != ROOT else "notebooks")
+    above, _ = halves(notebook.cells, name)
+    _, below = halves(read_notebook(ROOT, name).cells, name)
+    later = {cell.get("id") for cell in notebook.cells[len(above) :]}
+    notebook.cells = above
+    find_unsaved(notebook, {cell_id: source for cell_id, source in RAN.items() if cell_id not in later})
+    yours = written_by(notebook, name)
+    done = Counter(filter(None, map(room_of, above)))
+    left = Counter(filter(None, map(room_of, below)))
+    notebook.cells = above + below
+    files = export(notebook, name)
+    with site() as root:
+        write_level(root, name, files)
+        importlib.invalidate_caches()
+        print(f"{MINE}/" * (root == ROOT / MINE) + f"levels/{level_of(name)}, as far as it stands")
+        for room in done:
+            if room not in left:
+                print(f"  {room + '.py':<20} {code_lines(files[room + '.py'].text):>4} lines of code")
+        rest = [f"{count} of {count + done[room]} cells of " * bool(done[room]) + room for room, count in left.items()]
+        print(f"the course's, until you go on: {', '.join(rest)}")
+        if yours:
+            print(yours)
+        print(checked(root, level_of(name)))
+
+
+def halves(cells: list, name: str) -> tuple[list, list]:
+    """Return the cells above and below the one that builds at the end of a sitting."""
+    for number, cell in enumerate(cells):
+        if cell.cell_type == "code" and CALL in cell.source:
+            return cells[:number], cells[number + 1 :]
+    raise BuildError(f"{name}.ipynb: no cell calls `{CALL}…)`: save the notebook (Ctrl+S), then run this cell again")
+
+
+def room_of(cell) -> str:
+    """Return the room to which a cell is exported, or ""."""
+    marker = MARKER.fullmatch(cell.source.split("\n")[0]) if cell.cell_type == "code" else None
+    return marker[1] if marker else ""
+
+
+def checked(root: Path, level: str) -> str:
+    """Run both tasks of the level in this folder, in a fresh process. Returns a line for each task."""
+    command = [sys.executable, "-c", CHECK, level]
+    fresh = subprocess.run(command, cwd=root, env=environment(root, ROOT), capture_output=True, text=True)
+    if fresh.returncode:
+        last = "\n".join(fresh.stderr.strip().split("\n")[-5:])
+        raise BuildError(f"levels.{level}, as far as it stands, fails in a fresh process:\n{last}")
+    return fresh.stdout.strip()

@@ -1,0 +1,74 @@
+"""The five notebooks end alike, so that a reader finds the same thing in the same place on every level."""
+
+import re
+
+import pytest
+
+from course import build
+
+NAMES = build.names_in(build.ROOT)
+TASKS = ["Data", "Model and training", "Result", "The second task: a net"]
+END = [
+    "The two tasks on this level",
+    "What this level cost",
+    "Side by side",
+    "The same in TensorFlow and PyTorch",
+    "What you do differently now",
+    "Exercises",
+    "Where to go from here",
+    "Build",
+]
+WIDTH = 88  # characters of a line of code
+
+
+def sections(name):
+    """The sections of a notebook, in order: {title: (its subtitles, the sources of its code cells)}."""
+    found = {}
+    for cell in build.from_text(build.ROOT, name).cells:
+        if cell.cell_type == "code":
+            if found:
+                found[title][1].append(cell.source)
+            continue
+        text = re.sub(r"^```.*?^```", "", cell.source, flags=re.MULTILINE | re.DOTALL)
+        for hashes, heading in re.findall(r"^(##+) (.+)$", text, re.MULTILINE):
+            if hashes == "##":
+                title = re.sub(r" \(.*\)$", "", heading)
+                assert title not in found, title
+                found[title] = ([], [])
+            elif hashes == "###":
+                found[title][0].append(heading)
+    return found
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", NAMES)
+def test_the_five_end_with_the_same_headings(name):
+    found = sections(name)
+    assert list(found)[-len(END) :] == END
+    assert found["The two tasks on this level"][0] == TASKS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_shows_both_tasks_their_cost_and_the_level_beside_the_one_below(name):
+    found = sections(name)
+    tasks = "\n".join(found["The two tasks on this level"][1])
+    assert "linear_regression(" in tasks and "dnn_classifier(" in tasks
+    assert found["What this level cost"][1] and found["The same in TensorFlow and PyTorch"]
+    assert any("compare.side_by_side(" in source for source in found["Side by side"][1])
+    assert "build.level(" in found["Build"][1][-1]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", NAMES + build.trail_in(build.ROOT))
+def test_no_line_of_code_scrolls(name):
+    cells = build.from_text(build.ROOT, name).cells
+    code = [line for cell in cells if cell.cell_type == "code" for line in cell.source.split("\n")]
+    assert [line for line in code if len(line) > WIDTH] == []
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", NAMES + build.trail_in(build.ROOT))
+def test_only_exercises_are_called_optional(name):
+    text = build.text_path(build.ROOT, name).read_text(encoding="utf-8")
+    headings = re.findall(r"^# #+ (.+optional.*)$", text, re.MULTILINE)
+    assert all(heading.startswith("Exercises") for heading in headings), headings
