@@ -5,6 +5,8 @@ import re
 import pytest
 
 from course import build
+from course.builder import minutes
+from course.builder.sitting import room_of
 
 NAMES = build.names_in(build.ROOT)
 TASKS = ["Data", "Model and training", "Result", "The second task: a net"]
@@ -24,6 +26,7 @@ WIDTH = 88  # characters of a line of code
 def sections(name):
     """The sections of a notebook, in order: {title: (its subtitles, the sources of its code cells)}."""
     found = {}
+    title = ""
     for cell in build.from_text(build.ROOT, name).cells:
         if cell.cell_type == "code":
             if found:
@@ -72,3 +75,22 @@ def test_only_exercises_are_called_optional(name):
     text = build.text_path(build.ROOT, name).read_text(encoding="utf-8")
     headings = re.findall(r"^# #+ (.+optional.*)$", text, re.MULTILINE)
     assert all(heading.startswith("Exercises") for heading in headings), headings
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", NAMES)
+def test_every_exported_line_is_on_the_path(name):
+    """Shown when the notebook opens, with its minutes in the notebook's sum, and with prose within two cells."""
+    cells = build.from_text(build.ROOT, name).cells
+    timed = {section.title for section in minutes.sections(cells, build.ROOT) if section.timed}
+    title = ""
+    off = []
+    for number, cell in enumerate(cells):
+        if cell.cell_type == "markdown":
+            title = ([title] + re.findall(r"^## (.+?)(?: \(.*\))?$", cell.source, re.MULTILINE))[-1]
+        elif room_of(cell):
+            near = cells[max(0, number - 2) : number + 3]
+            told = any(each.cell_type == "markdown" and minutes.words(each.source) > 5 for each in near)
+            if "hide-input" in cell.metadata.get("tags", []) or title not in timed or not told:
+                off.append(build.title(number + 1, cell.source))
+    assert off == []
