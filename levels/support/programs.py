@@ -73,7 +73,8 @@ def check_rows(parts):
         raise NoProgram("it reads no rows")
     work = sum(math.prod(x.spec.shape[part == "row" :]) for x, part in parts.items())
     if work > LARGEST_ROW:
-        raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {LARGEST_ROW:,}")
+        told = f"the step has {work:,} numbers to write out, and a row program takes {LARGEST_ROW:,}"
+        raise NoProgram(told)
 
 
 def check_form(what, op, table):

@@ -775,6 +775,14 @@ def test_conda_and_pip_name_the_same_packages():
     assert sorted(line.replace(" ", "") for line in environment["dependencies"]) == sorted(wanted)
 
 
+def test_pip_installs_every_file_of_the_two_packages():
+    told = PROJECT["tool"]["setuptools"]
+    assert told["packages"]["find"]["include"] == ["levels*"]
+    data = {path for pattern in told["package-data"]["levels_more"] for path in (ROOT / "levels_more").glob(pattern)}
+    others = {path for package in ("levels", "levels_more") for path in (ROOT / package).rglob("*") if path.is_file()}
+    assert {path for path in others if path.suffix not in (".py", ".pyc")} == data
+
+
 def test_binder_makes_the_same_environment_and_finds_the_course():
     assert (ROOT / ".binder" / "environment.yml").read_bytes() == (ROOT / "environment.yml").read_bytes()
     after = ROOT / ".binder" / "postBuild"
