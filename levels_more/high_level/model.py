@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from levels import high_level
-from levels.low_level import Operators, Variable, as_tensor
+from levels.low_level import Operators, Tensor, Variable, as_tensor
 from levels.mid_level import Layer as CoreLayer
 from levels.support.checks import check_bool, check_int
 from levels.support.tracebacks import short
@@ -83,7 +83,7 @@ class Model(high_level.Model, Layer):
     training = property(lambda self: self.chosen or uncompiled(self, None, None), doc="The `Training` of `compile`.")
     optimizer = property(lambda self: self.training.optimizer)
 
-    def loss(self, y, predicted):
+    def loss(self, y, predicted) -> Tensor:
         """The loss of a batch: of all outputs, with the weights of rows and the penalties. It updates the metrics."""
         return self.training.loss(self, y, predicted)
 
@@ -112,7 +112,7 @@ class Model(high_level.Model, Layer):
             values[step] = step.layer(unwrap_single([values[x] for x in step.inputs]), step.training)
         return unwrap_single([values[y] for y in self.outputs])
 
-    def compile(self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None):
+    def compile(self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None) -> None:
         """Choose how to train, by names or objects. loss: one, or a list with one for each output, which may be None.
 
         metrics: a list for the only output, or with a list for each output; or None. One metric counts for all outputs.
@@ -152,7 +152,7 @@ class Model(high_level.Model, Layer):
         validation_steps=None,
         validation_batch_size=1024,
         seed=None,
-    ):
+    ) -> high_level.History:
         """Train on arrays x, y or on a Dataset of batches; returns a History. The same seed gives the same row orders.
 
         x: an array, a list, a DataFrame, a dict, or batches (x, y[, sample_weight]). `epochs`: the last one's number.
@@ -176,7 +176,9 @@ class Model(high_level.Model, Layer):
         return run_training(self, data, epochs, verbose, callbacks, held, first, ahead)
 
     @short
-    def evaluate(self, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False):
+    def evaluate(
+        self, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False
+    ) -> float | list[float] | dict[str, float]:
         """The mean loss over all rows. With metrics, as in Keras, a list with the loss first; or {name: number}.
 
         `sample_weight` weighs the loss, not the metrics. `verbose` is accepted as in Keras, but nothing is shown.
@@ -186,12 +188,12 @@ class Model(high_level.Model, Layer):
         return_dict = check_bool("evaluate: return_dict", return_dict)
         return self.in_order(logs) if return_dict else unwrap_single([*logs.values()])
 
-    def in_order(self, logs):
+    def in_order(self, logs) -> dict[str, float]:
         """The numbers {name: number} of an epoch as a history orders them. Subclasses may sort them."""
         return logs
 
     @short
-    def predict(self, x, batch_size=1024, verbose=0, steps=None):
+    def predict(self, x, batch_size=1024, verbose=0, steps=None) -> np.ndarray | list[np.ndarray]:
         """The model's outputs for all rows of x: a NumPy array, or a list of them. From a Dataset of (x, y) it uses x.
 
         `verbose` is accepted as in Keras, but nothing is shown. Raises ValueError if there is no batch.
@@ -202,7 +204,7 @@ class Model(high_level.Model, Layer):
             raise ValueError("predict: the dataset gave no batch")
         return unwrap_single([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])
 
-    def train_step(self, x, y):
+    def train_step(self, x, y) -> Tensor:
         """Train on a batch, and return the loss. Override it for your own step.
 
         A variable on which the loss does not depend stays as it is, with a warning, as in Keras. Raises ValueError if
@@ -223,15 +225,15 @@ class Model(high_level.Model, Layer):
         self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
         return loss
 
-    def test_step(self, x, y):
+    def test_step(self, x, y) -> Tensor:
         """The loss on one batch, for `evaluate` and for validation. Subclasses may override it, like `train_step`."""
         return self.loss(y, self(x))
 
-    def summary(self):
+    def summary(self) -> None:
         """Print the layers, their latest output shapes, and how many numbers their variables hold."""
         print_summary(self)
 
-    def outer_layers(self):
+    def outer_layers(self) -> list[CoreLayer]:
         """The list of its layers, without the layers inside other layers."""
         found = self.named(CoreLayer)
         return [part for path, part in found.items() if path and not any(p and path.startswith(f"{p}.") for p in found)]
@@ -245,37 +247,37 @@ class Model(high_level.Model, Layer):
     def layers(self, layers):
         vars(self)["layers"] = layers
 
-    def save(self, path):
+    def save(self, path) -> None:
         """Save the model to a folder that `load_model` reads. See `levels_more.saving.model.save`."""
         from levels_more.saving.model import save
 
         save(self, path)
 
-    def save_weights(self, filepath):
+    def save_weights(self, filepath) -> None:
         """Write the numbers of all variables to one file. Raises ValueError for a model without variables."""
         from levels_more.saving.model import save_weights
 
         save_weights(self, filepath)
 
-    def load_weights(self, filepath):
+    def load_weights(self, filepath) -> None:
         """Read the numbers that `save_weights` wrote. Raises FileNotFoundError, ValueError if the variables differ."""
         from levels_more.saving.model import load_weights
 
         load_weights(self, filepath)
 
-    def export(self, path, format="onnx"):
+    def export(self, path, format="onnx") -> None:
         """Write the computation of `predict` as an ONNX file. See `levels_more.saving.onnx.export`."""
         from levels_more.saving.onnx import export
 
         export(self, path, format)
 
-    def save_pretrained(self, save_directory, data=None, metrics=None, license=None):
+    def save_pretrained(self, save_directory, data=None, metrics=None, license=None) -> None:
         """Save the model to a folder in the layout of a hub. See `levels_more.saving.hub.save_pretrained`."""
         from levels_more.saving.hub import save_pretrained
 
         save_pretrained(self, save_directory, data, metrics, license)
 
-    def push_to_hub(self, repo_id, **options):
+    def push_to_hub(self, repo_id, **options) -> str:
         """Upload the model to a repository on the hub. See `levels_more.saving.hub.push_to_hub`."""
         from levels_more.saving.hub import push_to_hub
 
@@ -288,7 +290,7 @@ class Sequential(high_level.Sequential, Model):
     def __init__(self, layers=(), name=None):
         super().__init__(layers, name)
 
-    def add(self, layer):
+    def add(self, layer) -> None:
         """Add a layer at the end. After an `Input` it is built at once. Raises TypeError for anything but a layer."""
         if isinstance(layer, Placeholder) and not self.layers:
             note(self, first=layer)  # the Input

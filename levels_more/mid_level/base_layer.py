@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from levels import mid_level
-from levels.low_level import Operators, Tensor, as_tensor
+from levels.low_level import Operators, Tensor, Variable, as_tensor
 from levels.support.checks import check_bool, lookup
 from levels.support.tracebacks import short
 from levels_more.checks import as_int64
@@ -105,7 +105,7 @@ class Layer(mid_level.Layer, Module):
             told = f"{type(self).__name__} is a layer of levels_more, and {type(model).__name__} a model of levels"
             raise TypeError(f"{told}; take the model from levels_more.high_level")
 
-    def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
+    def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None) -> Variable:
         """Make a variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
         return super().add_weight(shape, lookup("initializer", INITIALIZERS, initializer), trainable)
 
@@ -174,6 +174,6 @@ class Layer(mid_level.Layer, Module):
 
     non_trainable_weights = property(lambda self: self.non_trainable_variables, doc="Keras' name for the same.")
 
-    def count_params(self):
+    def count_params(self) -> int:
         """How many numbers its variables hold."""
         return self.count()

@@ -37,7 +37,7 @@ class Metric(Reconstructible, Module):
         self.name = snake_case(type(self).__name__) if name is None else name
         self.state = self.lost = None  # the sums, and what rounding lost of each: variables, made for the first batch
 
-    def add_variable(self, shape=(), initializer="zeros", dtype="float32", name=None):
+    def add_variable(self, shape=(), initializer="zeros", dtype="float32", name=None) -> Variable:
         """Make a variable of this shape, for a metric with your own `update_state`, `result` and `reset_state`.
 
         Its name is the attribute that holds it; `name` is ignored. Raises TypeError for an invalid shape or dtype.
@@ -57,7 +57,7 @@ class Metric(Reconstructible, Module):
     def __repr__(self):
         return type(self).__name__
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(self, y_true, y_pred, sample_weight=None) -> None:
         """Add a batch. Each row has the weight 1, or its `sample_weight` [batch]."""
         y_pred = as_tensor(whole_as_int64(y_pred))
         y_pred = y_pred if y_pred.dtype.kind == "f" else cast(y_pred, "float32")
@@ -95,7 +95,7 @@ class Metric(Reconstructible, Module):
     def formula(self, count, total):
         return ratio(total, count)
 
-    def result(self):
+    def result(self) -> float:
         """The metric over all batches since the last `reset_state`, a float. Before the first batch it is 0.0.
 
         Raises TypeError while a function is traced: its state has no numbers then.
@@ -106,7 +106,7 @@ class Metric(Reconstructible, Module):
         sums = [total.numpy().astype(np.float64) + lost.numpy() for total, lost in pairs]
         return float(self.formula(*sums)) if sums else 0.0
 
-    def reset_state(self):
+    def reset_state(self) -> None:
         """Forget all batches."""
         for variable in [*(self.state or ()), *(self.lost or ())]:
             variable.assign(np.zeros(variable.shape, variable.dtype))

@@ -78,13 +78,13 @@ class Dataset(mid_level.Dataset):
         return " → ".join(data.stage for data in self.stages)
 
     @classmethod
-    def from_tensor_slices(cls, arrays):
+    def from_tensor_slices(cls, arrays) -> "Dataset":
         """The rows of an array, or of all arrays in a tuple or a dict; text is allowed. For errors see `in_rows`."""
         arrays, count = in_rows(arrays)
         return cls("from_tensor_slices", lambda: np.arange(count), count, arrays)
 
     @classmethod
-    def from_batches(cls, x, y, batches):
+    def from_batches(cls, x, y, batches) -> "Dataset":
         """One batch (x, y) for each of `batches`: row numbers [steps, batch], or a list of arrays of different sizes.
 
         x, y: what `from_tensor_slices` takes. Raises ValueError if `batches` are not row numbers.
@@ -98,7 +98,7 @@ class Dataset(mid_level.Dataset):
         return cls("from_batches", lambda: rows, len(rows), in_rows((x, y))[0], True)
 
     @classmethod
-    def from_csv(cls, path, label_name=None, na_value=""):
+    def from_csv(cls, path, label_name=None, na_value="") -> "Dataset":
         """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value).
 
         The file has commas between cells, and is in UTF-8. A column is int64, float32, float64 or text; one of codes
@@ -110,7 +110,7 @@ class Dataset(mid_level.Dataset):
         return cls.from_tensor_slices(columns if label_name is None else (columns, columns.pop(label_name)))
 
     @classmethod
-    def from_generator(cls, generator):
+    def from_generator(cls, generator) -> "Dataset":
         """The elements of the iterator that generator() returns; it is called anew for each pass.
 
         Raises TypeError if `generator` is not callable.
@@ -120,7 +120,7 @@ class Dataset(mid_level.Dataset):
         return cls("from_generator", lambda: (each_array(copied, element) for element in generator()), math.nan)
 
     @classmethod
-    def zip(cls, *datasets):
+    def zip(cls, *datasets) -> "Dataset":
         """Tuples with one element of each dataset, until the shortest dataset ends."""
         for data in datasets or [None]:
             expect(isinstance(data, mid_level.Dataset), "zip", data, "datasets")
@@ -136,7 +136,7 @@ class Dataset(mid_level.Dataset):
         elements = take_batches(self.arrays, self.iterate())
         return elements if kinds == {Tensor} else (each_array(as_element, element) for element in elements)
 
-    def __len__(self):
+    def __len__(self) -> int:
         if math.isnan(self.length):
             raise TypeError("how many elements there are is known at the end of a pass")
         if self.length == math.inf:  # list(…) would ignore a TypeError, and never end
@@ -165,7 +165,7 @@ class Dataset(mid_level.Dataset):
         """Whether `rows` works: then a compiled function can take a whole pass."""
         return self.arrays is not None and self.batches
 
-    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
+    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True) -> "Dataset":
         """Random order, through a buffer (see `shuffled`). The same seed gives the same orders, pass by pass."""
         n = _count(1, "shuffle: buffer_size", buffer_size)
         again = check_bool("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
@@ -180,7 +180,7 @@ class Dataset(mid_level.Dataset):
 
         return _then(self, f"shuffle({n})", make, self.length, self.arrays)
 
-    def batch(self, batch_size, drop_remainder=False):
+    def batch(self, batch_size, drop_remainder=False) -> "Dataset":
         """Batches of elements. The last may be shorter, or is dropped. Raises ValueError if that leaves no batch."""
         n, drop = _count(1, "batch: batch_size", batch_size), check_bool("batch: drop_remainder", drop_remainder)
         count = np.floor if drop else np.ceil
@@ -195,17 +195,17 @@ class Dataset(mid_level.Dataset):
             self, f"batch({n})", lambda: batched(_elements(self), n, drop), count(self.length / n), batches=True
         )
 
-    def take(self, count):
+    def take(self, count) -> "Dataset":
         """The first `count` elements."""
         n = _count(0, "take: count", count)
         return _then(self, f"take({n})", lambda: _part(self, 0, n), np.minimum(n, self.length), self.arrays)
 
-    def skip(self, count):
+    def skip(self, count) -> "Dataset":
         """All elements but the first `count`."""
         n = _count(0, "skip: count", count)
         return _then(self, f"skip({n})", lambda: _part(self, n), np.maximum(0, self.length - n), self.arrays)
 
-    def shard(self, num_shards, index):
+    def shard(self, num_shards, index) -> "Dataset":
         """Every num_shards-th element, from number `index` on. Raises ValueError unless index < num_shards."""
         n, first = _count(1, "shard: num_shards", num_shards), _count(0, "shard: index", index)
         if first >= n:
@@ -213,7 +213,7 @@ class Dataset(mid_level.Dataset):
         length = np.maximum(0, np.ceil((self.length - first) / n))
         return _then(self, f"shard({n}, {first})", lambda: _part(self, first, None, n), length, self.arrays)
 
-    def map(self, function, num_parallel_calls=None, deterministic=None):
+    def map(self, function, num_parallel_calls=None, deterministic=None) -> "Dataset":
         """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays.
 
         TensorFlow's `num_parallel_calls` and `deterministic` are ignored: elements are made one by one, in order.
@@ -221,17 +221,17 @@ class Dataset(mid_level.Dataset):
         where, name = f"stage {len(self.stages) + 1}, map", getattr(called("map", function), "__name__", "…")
         return _then(self, f"map({name})", lambda: mapped(_elements(self), function, where), self.length)
 
-    def filter(self, predicate):
+    def filter(self, predicate) -> "Dataset":
         """The elements for which predicate(element), or predicate(x, y) of an element (x, y), is true."""
         where, name = f"stage {len(self.stages) + 1}, filter", getattr(called("filter", predicate), "__name__", "…")
         return _then(self, f"filter({name})", lambda: filtered(_elements(self), predicate, where), math.nan)
 
-    def steps(self, count):
+    def steps(self, count) -> "Dataset":
         """A dataset in which each pass takes the next `count` elements; after the last element comes the first."""
         running = repeated(self.iterate, itertools.count())
         return _then(self, f"steps({count})", lambda: islice(running, count), count, self.arrays)
 
-    def repeat(self, count=None):
+    def repeat(self, count=None) -> "Dataset":
         """`count` passes, one after the other; without a count they never end."""
         if count is None:
             return _then(self, "repeat()", lambda: repeated(lambda: _elements(self), itertools.count()), math.inf)
@@ -240,11 +240,11 @@ class Dataset(mid_level.Dataset):
             return _then(self, f"repeat({n})", lambda: repeated(lambda: _elements(self), range(n)), n * self.length)
         return _then(self, f"repeat({n})", lambda: repeated(self.iterate, range(n)), n * self.length, self.arrays)
 
-    def cache(self):
+    def cache(self) -> "Dataset":
         """Keep the elements of the first complete pass, and yield them in every later pass."""
         return _then(self, "cache()", functools.partial(cached, self.make, []), self.length, self.arrays)
 
-    def prefetch(self, buffer_size):
+    def prefetch(self, buffer_size) -> "Dataset":
         """Let a thread make that many elements ahead; -1, TensorFlow's AUTOTUNE, is 2. Row numbers need none."""
         n = 2 if buffer_size == -1 else _count(1, "prefetch: buffer_size", buffer_size)
         if self.arrays is not None:
@@ -271,7 +271,7 @@ def _part(data, first, last=None, step=1):
     return rows[first:last:step] if isinstance(rows, (np.ndarray, list)) else islice(rows, first, last, step)
 
 
-def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False):
+def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False) -> "Dataset":
     """As in PyTorch: the batches of a dataset, or of arrays. With `shuffle`, each pass has a new order of all rows."""
     if isinstance(dataset, (Operators, np.ndarray, list, tuple, dict)):
         dataset = Dataset.from_tensor_slices(dataset)

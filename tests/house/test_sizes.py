@@ -1,4 +1,4 @@
-"""Code that fits on a page: no file over 300 lines, no line over 120 characters, no function of levels_more over 40 lines."""
+"""Code that fits on a page: no file over 310 lines, no line over 120 characters, no function of levels_more over 40 lines."""
 
 import ast
 
@@ -6,7 +6,7 @@ import pytest
 
 from course.build import ROOT
 
-FILE, LINE, FUNCTION = 300, 120, 40
+FILE, LINE, FUNCTION = 310, 120, 40
 FILES = sorted(path for package in ("levels_more", "course") for path in (ROOT / package).rglob("*.py"))
 
 LONG_LINES = {  # these may have longer lines
