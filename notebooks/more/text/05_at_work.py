@@ -57,7 +57,7 @@ data = tasks.rings()
 # python3 -m course serve rings
 # ```
 #
-# Here we call the function behind that command. (The first call makes an environment of about 510 MB for the server,
+# Here we call the function behind that command. (The first call makes an environment of about 400 MB for the server,
 # which takes a minute.)
 
 # %% tags=["nbval-ignore-output"]
