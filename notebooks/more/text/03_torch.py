@@ -424,7 +424,8 @@ for name, run in {
 # - A `print` ends one graph, and the next one begins after it. So it runs in every call.
 # - PyTorch checks the Python values that the function reads, such as a global number. If one has changed, it compiles
 #   again.
-# - After a second size it leaves the size open. So five sizes take two compilations.
+# - After a second size it leaves the size open: the sizes 10 to 14 take two compilations. A global float is left open
+#   after its second value, too.
 #
 # ## Without a check (1 min)
 #
