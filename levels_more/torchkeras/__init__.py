@@ -1,7 +1,7 @@
 """torchkeras' API on levels_more.torch: a summary of a net, a training loop, and its history as a table of pandas.
 
-`KerasModel` is that of torchkeras 4.0.5. It clips gradients, as torchkeras does since 3.8.9, and has no `predict`, as
-since 3.3.
+`KerasModel` is that of torchkeras 4.0.5. It clips gradients, as torchkeras does since 3.8.8, and has no `predict`, as
+since 3.3.1.
 """
 
 import copy

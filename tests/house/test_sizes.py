@@ -16,7 +16,7 @@ LONG_LINES = {  # these may have longer lines
     "course/bench/work.py",
     "course/bench/worker.py",
     # pages of prose, kept in lines as long as those of the notebooks' text
-    "course/inspection/real_ones.py",
+    "course/inspection/questions.py",
     "course/inspection/walk/stages.py",
     "course/reading/names.py",
     "course/setup/commands.py",

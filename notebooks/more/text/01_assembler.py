@@ -54,8 +54,8 @@ print("\n".join(a.lines))
 # `Lanes` is an `Assembler` that uses them. In the loops over the sizes that `over` names, each lane takes another turn.
 # A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. A single number, such as a
 # learning rate, must therefore be repeated in every lane. `spread` does that. LLVM needs two instructions for it: one
-# puts the number into lane 0, the other copies lane 0 to all lanes. Outside a loop with lanes only lane 0 counts, and a
-# store writes the number in lane 0.
+# puts the number into lane 0, the other copies lane 0 to all lanes. Outside such a loop the program computes with lane
+# 0 alone: a store writes its number, and the other lanes are not used.
 
 # %%
 page.source(Lanes.spread)
@@ -71,15 +71,16 @@ with a.loop("n") as i:
 # %% [markdown]
 # The load reads four neighbouring numbers at once. A **mask** of four bits says which of them count, because in the
 # last turn of the loop some lanes lie past the end. The mask is the result of comparing the four counters with n. A
-# counter past the end is replaced by 0. Row 0 always exists, so no lane has an address outside its array:
+# counter past the end is replaced by 0. So no lane has an address outside its array. (If there is no row 0, the loop
+# makes no turn.)
 
 # %%
 page.source(Lanes.loop, Lanes.counters)
 
 # %% [markdown]
-# Where rows are picked by number, the rows of the lanes lie anywhere in memory, and each lane has an address of its
-# own. LLVM calls such a load a *gather*. It is one instruction where the processor has one, and otherwise a small load
-# per lane. It needs no mask, since a lane past the end reads row 0, which always exists.
+# If rows are picked by number, neighbouring lanes need rows from different places in memory. So each lane has an
+# address of its own. LLVM calls such a load a *gather*. It is one instruction where the processor has one, and
+# otherwise a small load per lane. It needs no mask, since a lane past the end reads row 0.
 
 # %%
 page.source(Lanes.load)
@@ -283,7 +284,9 @@ checks.answer_to("01-assembler-machines")
 # because an object file holds more than its instructions. (An emulator's time says nothing about the machine.)
 #
 # In float32 `Lanes` allows LLVM one liberty, which makes programs quicker: a product and a sum may become one
-# instruction, a **fused multiply-add**. ARM64 has it (`fmadd`), and so do most other processors. WebAssembly has none.
+# instruction, a **fused multiply-add**. ARM64 has it (`fmadd`), and so do most other processors. WebAssembly has none
+# for single numbers. For lanes, version 3.0 has `f32x4.relaxed_madd`, which a machine may round once or twice. LLVM
+# writes it only if it is asked for *relaxed SIMD*, and we do not ask.
 
 # %% tags=["hide-input"]
 # a question: run me

@@ -29,10 +29,10 @@ framework_programs.here("torch", "low", "linear")
 # same batches:
 
 # %%
-door = programs.program("torch", "low", "linear")
-ours = programs.run(programs.here(door.text))
+stored = programs.program("torch", "low", "linear")
+ours = programs.run(programs.here(stored.text))
 for step in (1, 100, 200):
-    print(f"step {step:3}   PyTorch {door.losses[step - 1]:.10f}   here {ours[step - 1]:.10f}")
+    print(f"step {step:3}   PyTorch {stored.losses[step - 1]:.10f}   here {ours[step - 1]:.10f}")
 
 # %% [markdown]
 # Look for the tape in this program. There is no `with` block around the forward pass, and `backward()` gets no list of
@@ -78,7 +78,7 @@ always.__exit__()  # what `with` calls at its end
 checks.answer_to("03-torch-records")
 
 # %% [markdown]
-# ## Each result keeps its piece (5 min)
+# ## Each result keeps its piece (6 min)
 #
 # So we cut the tape into pieces. Each function gets a tape of its own, which is closed as soon as the function returns.
 # The *result* keeps the piece that was recorded: the records, and the tensors that the function was called with. When
@@ -91,7 +91,9 @@ import operator
 
 class Recorded:
     def __init__(self, held, records=(), parents=()):
-        self.held, self.records, self.parents = held, records, parents
+        self.held = held
+        self.records = records
+        self.parents = parents
 
     def __add__(self, other):
         return recorded(operator.add, self, other)
@@ -124,17 +126,17 @@ loss = error * error
 
 
 # %%
-def reachable(result, found):
+def in_order(result, found):
     """Enter the result into `found`, after everything that it was made from."""
     if result not in found:
         for parent in result.parents:
-            reachable(parent, found)
+            in_order(parent, found)
         found[result] = True
     return found
 
 
 def pieces(result):
-    return [record for each in reachable(result, {}) for record in each.records]
+    return [record for each in in_order(result, {}) for record in each.records]
 
 
 # %%
@@ -166,10 +168,11 @@ def recorded(function, *parents):
 class Wanting(Recorded):
     def __init__(self, held, records=(), parents=(), requires_grad=False):
         super().__init__(held, records, parents)
-        self.requires_grad, self.grad = requires_grad, None
+        self.requires_grad = requires_grad
+        self.grad = None
 
     def backward(self):
-        leaves = [x for x in reachable(self, {}) if x.requires_grad and not x.parents]
+        leaves = [x for x in in_order(self, {}) if x.requires_grad and not x.parents]
         found = backward_pass(pieces(self), self.held, [x.held for x in leaves])
         for x, dx in zip(leaves, found, strict=True):
             x.grad = dx if x.grad is None else x.grad + dx
@@ -210,8 +213,10 @@ for step in range(3):
     error = x * w + b - y
     loss = error * error
     loss.backward()
-    print(f"step {step}: {len(pieces(loss))} records, w.grad {w.grad and float(w.grad)}")
-    w = w - Wanting(constant(0.01, "f8")) * Wanting(w.grad) if w.grad else w
+    slope = None if w.grad is None else float(w.grad)
+    print(f"step {step}: {len(pieces(loss))} records, w.grad {slope}")
+    if w.grad is not None:
+        w = w - Wanting(constant(0.01, "f8")) * Wanting(w.grad)
 
 # %% [markdown]
 # After one step `w` is no longer a starting tensor but a result, made from the old `w`. The list is longer, and the
@@ -227,7 +232,8 @@ listening = [True]
 
 @contextlib.contextmanager
 def no_grad():
-    before, listening[0] = listening[0], False
+    before = listening[0]
+    listening[0] = False
     try:
         yield
     finally:  # also after an error; inside another such block, recording stays off
@@ -263,7 +269,7 @@ for step in range(3):
 # ## The version in the library (6 min)
 #
 # `levels_more/torch/recording.py` is a more robust version of these lines. Our `recorded` is called `record_function`
-# there, and a piece is a `Node`. The list is made by a loop. Our `reachable` calls itself for each parent, so a graph
+# there, and a piece is a `Node`. The list is made by a loop. Our `in_order` calls itself for each parent, so a graph
 # of some thousand ops would be too deep for Python. The pieces are numbered as they are made. So a piece always has a
 # higher number than the pieces it was made from, and the numbers give the order.
 
@@ -328,18 +334,20 @@ checks.answer_to("03-torch-view")
 #
 # ## What else differs (3 min)
 #
-# | | PyTorch and `levels_more.torch` | level 3 |
+# | | PyTorch and `levels_more.torch` | levels 3 and 4 |
 # |---|---|---|
 # | what records | every function of a tensor that requires a gradient | a tape, while it is open |
 # | gradients | are added up in `grad` | are returned |
 # | a step | `w -= …` under `no_grad` | `w.assign(…)` |
-# | two dtypes in one op | the kind decides (int64 · 0.5 is float32), then whether a tensor has dimensions (float32 [n] · float64 [] is float32), then the width | are refused, except for Python's numbers |
+# | two dtypes in one op | are allowed, by three rules | are refused, except for Python's numbers |
+# | 1. an integer and a float | the result is a float: int64 · 0.5 is float32 | |
+# | 2. only one tensor has dimensions | its dtype wins: float32 [n] · float64 [] is float32 | |
+# | 3. otherwise | the wider dtype wins: float32 [n] · float64 [n] is float64 | |
 # | the weight of a layer | [out, in], `x @ weight.T + bias` | [in, out], `x @ kernel + bias` |
 # | its first numbers | random, within ±1 / √in, the bias too | random, within Glorot's range; the bias is 0 |
 # | a loss is called with | (prediction, truth) | (truth, prediction) |
 #
-# In the last three rows, "level 3" means the layers and losses of level 4, which are built on it. Here is the layer of
-# `levels_more.torch`:
+# The last three rows are about layers and losses, which level 4 adds. Here is the layer of `levels_more.torch`:
 
 # %%
 linear = torch.nn.Linear(4, 3)
@@ -360,7 +368,7 @@ except AttributeError as error:
 course.where("torch.randn")
 
 # %% [markdown]
-# ## What it costs (4 min)
+# ## What it costs (5 min)
 #
 # Recording always takes time, because each function opens a tape and each result gets a node. We measure the same step
 # op by op in both spellings, and compiled on level 3:
@@ -410,11 +418,18 @@ for name, run in {
 
 # %% [markdown]
 # PyTorch itself records in the same way, but in C++. Its `torch.compile` makes one program of several ops, as our
-# `function` does, and for the same reason. But it reads a function's bytecode: a `print` still runs in every call.
+# `function` does, and for the same reason. But it does not trace as our `function` does: it reads the function's
+# bytecode. Three things differ (in PyTorch 2.14):
+#
+# - A `print` ends one graph, and the next one begins after it. So it runs in every call.
+# - PyTorch checks the Python values that the function reads, such as a global number. If one has changed, it compiles
+#   again.
+# - After a second size it leaves the size open: the sizes 10 to 14 take two compilations. A global float is left open
+#   after its second value, too.
 #
 # ## Without a check (1 min)
 #
 # - In the program at the beginning, print `loss.grad_fn` before and after `backward`. What has been deleted?
-# - Remove the `if` from `reachable`. Which loss shows that a piece is then walked twice? (One in which two paths lead
+# - Remove the `if` from `in_order`. Which loss shows that a piece is then walked twice? (One in which two paths lead
 #   to the same tensor.)
 # - Take a PyTorch program of your own for a small net, and change its import. Which names are missing?

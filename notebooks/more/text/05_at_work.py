@@ -50,14 +50,14 @@ data = tasks.rings()
 # A shop wants predictions of our net for some points. The shop's program is written in another language and runs on
 # another computer. The two must agree on an address, and on the form of questions and answers. There is a standard for
 # that, the [Open Inference Protocol](https://github.com/kserve/open-inference-protocol): JSON over HTTP. We do not
-# write a server. We use KServe's, which speaks this protocol and runs our ONNX file with `onnxruntime`. In a terminal,
-# one command starts it:
+# write a server. We use KServe's, which speaks this protocol and runs our ONNX file with `onnxruntime`. (TensorFlow's
+# own server is called TensorFlow Serving.) In a terminal, one command starts it:
 #
 # ```
 # python3 -m course serve rings
 # ```
 #
-# Here we call the function behind that command. (The first call makes an environment of about 510 MB for the server,
+# Here we call the function behind that command. (The first call makes an environment of about 400 MB for the server,
 # which takes a minute.)
 
 # %% tags=["nbval-ignore-output"]
@@ -254,7 +254,9 @@ print("ended with status", server.stop())
 # A telephone has little memory, and moving bytes costs time and battery. A float32 takes 32 bits. A **quantised**
 # weight is a whole number from -128 to 127, and the whole layer shares one scale by which it is multiplied. Inputs are
 # quantised, too. *Dynamic* quantisation computes the scale of each input while the model runs. *Static* quantisation
-# fixes these scales beforehand, from examples that it is shown.
+# fixes these scales beforehand, from examples that it is shown. (TensorFlow Lite, now called
+# [LiteRT](https://ai.google.dev/edge/litert), runs such models on telephones and on devices as small as a sensor. Here
+# they run on your computer.)
 #
 # We try both on two nets. The net of the rings has 61 numbers. The other net, with 301,066 numbers, reads
 # scikit-learn's handwritten digits. (The quantiser handles only float32. It returns a float64 net unchanged, without a
@@ -361,13 +363,15 @@ for page in ("digits.html", "penguins.html"):
 # pages need no network. A few lines of JavaScript compute the `Dense` layers, for nets of up to 100,000 numbers. The
 # pages open at once and answer in well under a millisecond. For a larger net, or other layers, `export_page` puts
 # [onnxruntime-web](https://onnxruntime.ai/docs/tutorials/web/) into the page. That adds 5 MB, which take a second to
-# unpack. It must be installed first: `npm install onnxruntime-web`.
+# unpack. It must be installed first: `npm install onnxruntime-web`. (TensorFlow's models run in a page with
+# TensorFlow.js.)
 #
 # ## On a hub (3 min)
 #
-# Most models are published on a **hub**, a public collection of repositories. Our repository holds the file of `save`,
-# the ONNX file, and a **model card**. The card says what data the model was trained on, how well it does, and who may
-# use it. Someone who finds the model knows only what the card says.
+# Most models are published on a **hub**, a public collection of repositories. We use Hugging Face's. (TensorFlow's,
+# called TensorFlow Hub, [moved to Kaggle](https://github.com/tensorflow/hub) in 2023.) Our repository holds the file of
+# `save`, the ONNX file, and a **model card**. The card says what data the model was trained on, how well it does, and
+# who may use it. Someone who finds the model knows only what the card says.
 
 # %%
 hits = (net.predict(data.x_test) > 0.5) == (data.y_test == 1)

@@ -379,7 +379,7 @@ checks.answer_to("05-machines-two-ranks")
 # The small net becomes slower, and by more than predicted: the formula includes the message, but not the Python code
 # around it. For the large net it depends on your computer. The formula assumes one computer per rank, but your ranks
 # share the cores and the memory of one. Each rank has only one thread here. A single process that uses all cores is
-# quicker than two ranks for both nets (*course/bench/results.md*, with the times of PyTorch).
+# quicker than two ranks for both nets. (`python3 -m course bench machines` measures that, beside PyTorch.)
 #
 # So two ranks on one computer do not save time. They let you test, at your desk, what will run on a hundred machines.
 #

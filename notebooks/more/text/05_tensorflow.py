@@ -46,9 +46,9 @@ for api in ("low", "mid", "high"):
     print(f"{api:4}  loss of step 200: TensorFlow {stored.losses[199]:.12f}, here {ours[199]:.12f}")
 
 # %% [markdown]
-# All six numbers are the same. (The last digits of the float64 numbers, which are not shown, may differ, because
-# TensorFlow adds in its own order.) Here are the three programs side by side, each under the level that it corresponds
-# to:
+# All six numbers are the same, in the twelve digits that are shown. (A float64 has about sixteen digits. The last ones
+# may differ, because TensorFlow adds in its own order.) Here are the three programs side by side, each under the level
+# that it corresponds to:
 
 # %%
 framework_programs.three("tf", "Two rings", "rings")
@@ -196,7 +196,7 @@ checks.answer_to("05-tensorflow-adam")
 page.source(keras_optimizers.Adam)
 
 # %% [markdown]
-# These defaults and rules differ:
+# These defaults and rules differ (TensorFlow 2.21 with Keras 3.15, and PyTorch 2.14):
 #
 # | | TensorFlow | PyTorch |
 # |---|---|---|
@@ -204,6 +204,7 @@ page.source(keras_optimizers.Adam)
 # | starting weights | Glorot uniform, bias 0 | within 1 / √in, bias too |
 # | Adam | ε = 1e-7, before the correction | ε = 1e-8, after it |
 # | batch normalisation | keeps 0.99 of its old means, ε = 1e-3 | keeps 0.9 of them, ε = 1e-5 |
+# | the variance that it keeps | the mean of n squared distances | their sum, divided by n - 1 |
 # | a loss is called with | (truth, prediction) | (prediction, truth) |
 # | a loss of classes expects | probabilities, unless `from_logits` | logits |
 # | log of 0 | p is clipped at 1e-7, unless a sigmoid or softmax layer gave it: then the logit that made p is used | the logarithm is clipped at -100 |
@@ -239,7 +240,7 @@ table.round(3)
 page.source(torchkeras.KerasModel._step)
 
 # %% [markdown]
-# A gradient longer than 1 is shortened to length 1. torchkeras does that in every step, since its version 3.8.9. In
+# A gradient longer than 1 is shortened to length 1. torchkeras does that in every step, since its version 3.8.8. In
 # Keras, `fit` does it only if the optimizer is told to. That is one more default that is not written in the program.
 #
 # ## What is left out (1 min)

@@ -46,8 +46,8 @@ from levels_more.mid_level import RANDOM, Adam, Dense, Embedding, Flatten, Layer
 # %% [markdown]
 # ## A table that counts (8 min)
 #
-# Our text is the prose of this course: 613 sentences of the five notebooks, in small letters. Every tenth sentence is
-# held out, and no training sees it.
+# Our text is a copy of this course's prose: 613 sentences from the five notebooks, in small letters. (The copy stays as
+# it is when the notebooks change.) Every tenth sentence is held out, and no training sees it.
 
 # %%
 train, held = prose.read()
@@ -89,7 +89,7 @@ write(lambda text: table[characters.index(text[-1])])
 
 # %% [markdown]
 # A table of pairs already writes in the rhythm of English. (A slash is the end of a line.) How good is it? As in
-# notebook 04, the loss is the mean of -log p, where p is the share that the right answer was given.
+# notebook 04, the loss is the mean of -log p, where p is the share that the model gave to the right answer.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -163,7 +163,7 @@ write(shares_of(pairs))
 # The loss is nearly that of the table, and with the same draws the text is much like the one above. That is all that one
 # character tells. To do better, the net has to look back.
 #
-# ## One head, by hand (6 min)
+# ## One head, by hand (7 min)
 #
 # In **attention** ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)) each place of a window may take something
 # from the other places. h holds a row of 32 numbers for each place. Three trained matrices make three rows of it:
@@ -172,9 +172,10 @@ write(shares_of(pairs))
 # - h @ wk, the **keys**: what each place has to offer,
 # - h @ wv, the **values**: what it gives.
 #
-# The product of a query and a key is a **score**. Softmax turns the scores of a place into shares, and the place takes
-# these shares of the values. A fourth matrix, wo, mixes the result. So a **head** is six products and a softmax. Here is
-# one for ten places, with matrices drawn at random:
+# The product of a query and a key is a **score**. Softmax turns the scores of a place into shares. The place multiplies
+# each value by its share, and adds up. A fourth matrix, wo, mixes the result. So a **head** is a softmax and six
+# products: five times `@`, and once `"matmul"` by its name, because this product takes the keys transposed. Here is a
+# head for ten places, with matrices drawn at random:
 
 # %%
 draw = np.random.default_rng(0)
@@ -269,7 +270,7 @@ page.source(batched_matmul.matmul_batch)
 # %% [markdown]
 # **A good place to stop.** A head is six products and a softmax, and its gradient is right; next, it is trained.
 #
-# ## A head is trained (9 min)
+# ## A head is trained (10 min)
 #
 # Now the head becomes a layer. It knows characters, but not where they stand. So another layer adds a trained row for
 # each place of the window. The result of the head is added to what it reads (a **residual connection**), as in
@@ -286,17 +287,21 @@ class Positions(Layer):
 
 
 class Attention(Layer):
-    """h + a head of h."""
+    """h + a head of h. It is told which function computes the head."""
+
+    def __init__(self, head):
+        super().__init__()
+        self.head = head
 
     def build(self, shape):
         self.matrices = [self.add_weight((shape[-1], shape[-1])) for _ in range(4)]
 
     def call(self, h):
-        return h + head(h, *self.matrices)
+        return h + self.head(h, *self.matrices)
 
 
 def one_head():
-    return [Embedding(kinds, 32, dtype="float64"), Positions(), Attention(), Dense(kinds)]
+    return [Embedding(kinds, 32, dtype="float64"), Positions(), Attention(head), Dense(kinds)]
 
 
 # %% tags=["hide-input"]
@@ -316,22 +321,27 @@ write(shares_of(cheating))
 checks.answer_to("05-text-one-head")
 
 # %% [markdown]
-# The loss is tiny, and what it writes is worthless. When it writes, there is no next character to copy: behind the last one
-# stand zeros, and 0 is the end of a line. A low loss on held-out data was no proof. The **causal mask** forbids looking ahead. To each score of a later place it adds -10⁹. The
-# exponential of that is exactly 0, so the share is 0, and so is its gradient.
+# The loss is tiny, and what it writes is worthless. When it writes, there is no next character to copy: behind the last
+# one stand zeros, and 0 is the end of a line. A low loss on held-out data was no proof.
+#
+# The **causal mask** forbids looking ahead. To each score of a later place it adds -10⁹. The exponential of that is
+# exactly 0, so the share is 0, and so is its gradient.
 
 # %%
 mask = constant(np.where(np.tril(np.ones((32, 32))), 0.0, -1e9))
 
 
-def head(h, wq, wk, wv, wo):
+def masked_head(h, wq, wk, wv, wo):
     """h[…, t, d] -> […, t, d]: each of t places takes something from itself and from those before it."""
     scores = apply("matmul", h @ wq, h @ wk, transpose_w=True) / math.sqrt(32) + mask  # [t, t]
     return softmax(scores) @ (h @ wv) @ wo
 
 
-# `Attention` calls the head by its name, so from now on it calls this one.
-single = train_on_text(one_head)
+def one_masked_head():
+    return [Embedding(kinds, 32, dtype="float64"), Positions(), Attention(masked_head), Dense(kinds)]
+
+
+single = train_on_text(one_masked_head)
 print(f"held out {single.evaluate(*held_out):.4f}")
 write(shares_of(single))
 
@@ -346,8 +356,9 @@ shares = softmax(apply("matmul", inside @ wq, inside @ wk, transpose_w=True) / m
 figures.attention(shares.numpy()[0, :20, :20], train[:20])
 
 # %% [markdown]
-# A row belongs to the character that takes, and darker is more. Most characters take from themselves and from the one or
-# two before. The `h` of "each", for instance, takes most from the `a`.
+# Each row belongs to one character. Its squares show what the character takes from each of the others: the darker, the
+# more. Most characters take from themselves and from the one or two before. The `h` of "each", for instance, takes most
+# from the `a`.
 #
 # ## Two blocks, and `fit` (6 min)
 #
@@ -361,7 +372,9 @@ class Block(Layer):
 
     def __init__(self):
         super().__init__()
-        self.attention, self.up, self.down = Attention(), Dense(64, "relu"), Dense(32)
+        self.attention = Attention(masked_head)
+        self.up = Dense(64, "relu")
+        self.down = Dense(32)
 
     def call(self, h):
         h = self.attention(h)
@@ -504,8 +517,8 @@ checks.answer_to("05-text-compiled")
 # %% [markdown]
 # ## Beside PyTorch (3 min)
 #
-# `course/programs/text/torch/low_characters.py` is this net in PyTorch. It starts from stored weights. PyTorch 2.15 ran it
-# for 200 steps, and the losses are stored, too. Here is ours, from the same weights and on the same windows:
+# `course/programs/text/torch/low_characters.py` is this net in PyTorch. It starts from stored weights. PyTorch 2.13 ran
+# it for 200 steps, and the losses are stored, too. Here is ours, from the same weights and on the same windows:
 
 # %%
 (theirs,) = programs.programs("torch", folder=programs.TEXT)
@@ -523,9 +536,9 @@ print("apart by less than 1e-5:", programs.distance(net.history.losses, theirs.l
 # its losses are from PyTorch's.
 #
 # And the time? On one thread of one computer, in November 2026, a step took this many milliseconds (medians). PyTorch's
-# Adam was its fused one. The last column is the faster of PyTorch's two times, divided by ours, compiled.
+# Adam was its fused one.
 #
-# | | levels, op by op | levels, compiled | PyTorch, eager | PyTorch, `torch.compile` | ratio |
+# | | levels, op by op | levels, compiled | PyTorch, eager | PyTorch, `torch.compile` | PyTorch's faster / levels, compiled |
 # |---|--:|--:|--:|--:|--:|
 # | this net, float32 | 1.7 | 0.54 | 1.9 | 1.9 | 3.5 |
 # | this net, float64 | 2.6 | 1.2 | 2.8 | 2.6 | 2.2 |

@@ -33,7 +33,7 @@ def made(metrics_dict=None, rate=0.01):
 
 @pytest.mark.quick
 def test_predict_is_refused_and_what_the_words_say_works():
-    """It is gone since torchkeras 3.3. Chapter 3-3 of "eat pytorch in 20 days" calls the net instead."""
+    """It is gone since torchkeras 3.3.1. Chapter 3-3 of "eat pytorch in 20 days" calls the net instead."""
     model = made()
     assert not hasattr(model, "predict") and not hasattr(KerasModel, "predict")
     with pytest.raises(
