@@ -13,12 +13,12 @@ from pathlib import Path
 from course.builder import minutes
 from course.builder.names import names_in, trail_in
 from course.builder.notebooks import from_text
+from course.builder.sitting import halves
 from course.practice.pictures import DARK, PICTURES, with_description
 from course.setup import index_page
 
 ROOT = Path(__file__).resolve().parents[2]
 START = 9 * 60  # when the one-day course begins, in minutes after midnight
-LESSON = 90  # minutes
 # Each row is a notebook, the minutes that it may take, and the sections that the day may leave out: they are dropped in
 # this order until the rest fits. Or it is a pause and its minutes.
 DAY = [
@@ -114,6 +114,12 @@ def for_the_class(name):
     return [section for section in minutes.sections(from_text(ROOT, name).cells, ROOT) if section.timed]
 
 
+def first_sitting(name):
+    """The sections of a notebook up to the end of its first sitting."""
+    cells, _ = halves(from_text(ROOT, name).cells, name)
+    return [section for section in minutes.sections(cells, ROOT) if section.timed]
+
+
 def in_all(sections):
     """The total minutes of the sections, rounded once: the rounded minutes of the headings may have another sum."""
     return round(sum(section.minutes for section in sections))
@@ -173,11 +179,11 @@ def divided(parts, count, weight):
 
 
 def five_weeks():
-    """A table: for each week its notebook, the sections that fit into a lesson, and those left for homework."""
+    """A table: for each week its notebook, the first sitting, in class, and the second, for homework."""
     lines = ["| week | in class | minutes | at home | minutes |", "|---|---|--:|---|--:|"]
     for week, name in enumerate(names_in(ROOT), 1):
         found = for_the_class(name)
-        here = max(count for count in range(len(found) + 1) if in_all(found[:count]) <= LESSON)
+        here = len(first_sitting(name))
         lesson = in_all(found[:here])
         all_of_it = in_all(found)
         row = [f"**{week}** `{name}`"]
