@@ -161,7 +161,7 @@ def test_a_lesson_on_gradients_ends_in_time():
     )
     found = teaching.for_the_class("03_low_level")
     until = [section.title for section in found].index(last) + 1
-    assert teaching.in_all(found[:until]) <= teaching.LESSON
+    assert teaching.in_all(found[:until]) <= 90
 
 
 def test_what_is_named_in_italics_is_a_section():
