@@ -1459,8 +1459,8 @@ compare.side_by_side(line, net)
 #
 # - **One row, or a whole batch.** On level 1, `row`, `error` and `de` are the numbers of one row, in registers. On level
 #   2 they are buffers with the numbers of all rows. Each launch reads buffers from memory, and writes one.
-# - **A sum, or a product.** Level 1 adds the row's x·de to `dw[k]`. (LLVM keeps these sums in registers, too.) Level 2
-#   gets the sums over all rows from one product, `matmul(rows, de, transpose_x=True)`.
+# - **A sum, or a product.** Level 1 adds the row's x·de to `dw[k]`. (For the line, LLVM keeps these sums in registers,
+#   too.) Level 2 gets the sums over all rows from one product, `matmul(rows, de, transpose_x=True)`.
 # - **One call, or fourteen launches.** Level 1 runs all steps in one call. On level 2, each step of the line takes
 #   fourteen launches, four of them in this row.
 #
