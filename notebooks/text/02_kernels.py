@@ -1405,15 +1405,19 @@ functions = reference.dnn_classifier, level_1.dnn_classifier, dnn_classifier
 net = compare.measure(rings, *functions, last=100, repeats=1)
 print("per step   lines  operations  launches    bytes  last loss")
 for name, found in {"the line": line, "the net": net}.items():
-    python, here = found.rows[0], found.rows[-1]
-    print(f"{name:9} {here.lines:6} {python.launches:11,.0f} {here.launches:9.0f}", end=" ")
-    print(f"{here.nbytes:8,.0f} {here.losses[-1]:10.4g}")
+    here = found.rows[-1]
+    operations = found.rows[0].launches  # in plain Python, each operation is a launch
+    counts = f"{operations:11,.0f} {here.launches:9.0f} {here.nbytes:8,.0f}"
+    print(f"{name:9} {here.lines:6} {counts} {here.losses[-1]:10.4g}")
+
+# %% [markdown]
+# Now the time of a step of the line:
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
     "02-step",
-    "On level 1 a step of the line took about 0.1 µs. How many times as long is it here?",
+    "On level 1 a step took about 0.1 µs. How many times as long does it take here?",
     choices=["about 2", "about 30", "several hundred or more"],
 )
 
@@ -1427,8 +1431,8 @@ smallest_launch = timed(lambda: launch("add", out, one, one))
 print(f"the smallest launch takes {smallest_launch * 1e6:.1f} µs")
 for name, found in {"the line": line, "the net": net}.items():
     here = found.rows[-1]
-    predicted, measured = here.predicted * 1e6, here.measured * 1e6
-    print(f"{name:8}  predicted {predicted:3.0f} µs per step, measured {measured:3.0f} µs")
+    print(f"{name}: predicted {here.predicted * 1e6:.0f} µs per step,", end=" ")
+    print(f"measured {here.measured * 1e6:.0f} µs")
 
 # %%
 checks.answer_to("02-step")
@@ -1558,9 +1562,9 @@ exercises.begin("02-3")
 
 
 def steps_of(shape, common):
-    """How far apart the numbers of an array of `shape` lie, along each axis of `common`.
+    """For each axis of `common`: the step to the next number of an array of `shape`.
 
-    In numbers, not in bytes; 0 along an axis where the array is repeated.
+    0 where the array is repeated.
     """
     return ...
 
