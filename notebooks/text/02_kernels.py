@@ -491,10 +491,11 @@ PLANS.clear()
 #
 # numba compiles a loop from its source, and other shapes need another source. So we let Python write the source.
 #
-# Only the brackets depend on the shapes. We call the text in them the *place* of a number. `places_of` returns the
-# place in the result, and then the place in each input. There are two cases. If each input has the shape of the
-# result, or is a single number, one loop is enough. Then the place is `i`, or 0 for a single number. Otherwise the
-# place has one letter per axis, or a 0 where the array is repeated along that axis. (Shapes are aligned at the right.)
+# We call the text in the brackets the *place* of a number. Each letter in the place of the result has its loop, so the
+# places say all that depends on the shapes. `places_of` returns the place in the result, and then the place in each
+# input. There are two cases. If each input has the shape of the result, or is a single number, one loop is enough. Then
+# the place is `i`, or 0 for a single number. Otherwise the place has one letter per axis, or a 0 where the array is
+# repeated along that axis. (Shapes are aligned at the right.)
 
 
 # %%
@@ -524,8 +525,8 @@ for other in ((10, 4), (1, 1), (1, 4)):
 
 # %% [markdown]
 # In the first two lines, the matrix is seen as one row of 40 numbers. In the third, the bias needs two loops. `nest`
-# writes the loops around `line`, the line that computes one number. It writes one loop for each letter. If an array is
-# to be seen as one row, a line before the loops replaces it by NumPy's `.flat`, which has one index.
+# writes the loops around `line`, the line that computes one number. If an array is to be seen as one row, a line before
+# the loops replaces it by NumPy's `.flat`, which has one index.
 
 
 # %%
@@ -814,8 +815,8 @@ print("the same bits:", relu.view("i8") == new.view("i8"))
 checks.answer_to("02-branch")
 
 # %% [markdown]
-# Two numbers of six have other bits. For -2 the new kernel gives -0 instead of 0. The two are equal, but this course
-# compares bits. For -infinity it gives NaN instead of 0. That is worse: in a training run, a NaN spreads through every
+# Two numbers of six have other bits. For -2 the new kernel gives -0 instead of 0. The two are equal, but the
+# course's checks compare bits. For -infinity it gives NaN instead of 0. That is worse: in a training run, a NaN spreads through every
 # sum, and the run is lost. So a kernel should be tried on hard inputs before it is used.
 # ([more/02_trial](more/02_trial.ipynb) does that.) Here is one that is right:
 
