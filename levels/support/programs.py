@@ -63,7 +63,9 @@ def check_fits(graph, kernels, elementwise):
     for node in graph.nodes:
         kind = node.spec.device.kind
         ours = not node.inputs or node.op in elementwise or kernels.is_first(node.op, kind)
-        if kind != "cpu" or not ours or 0 in node.spec.shape:
+        if not ours:
+            raise NoProgram(f"the compiler cannot look into the new kernel of {node.op}")
+        if kind != "cpu" or 0 in node.spec.shape:
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
 
 
@@ -97,7 +99,8 @@ def say_replayed(function, graph, batch, reasons):
     why = "; ".join(f"{name}: {why}" for why, name in reasons.items() if why)  # None: its turn comes later
     on_cpu = any(x.spec.device.kind == "cpu" for x in graph.ops)
     if batch and on_cpu and not getattr(function, "quiet", False):  # quiet: no reader has written it
-        say_once(f"function {function.__name__}: its ops are replayed one by one, which is slower. {why}")
+        name = "a function" if function.__name__ == "<lambda>" else f"function {function.__name__}"
+        say_once(f"{name} runs op by op, which is slower: {'; '.join(filter(None, reasons))}")
     return why
 
 

@@ -281,7 +281,7 @@ with use("relu", "cpu", mine):
     step(x[:10], x[:10, :1])
     step(x[:7], x[:7, :1])
 assert set(kinds(step)) == {"Replay"} and len(said) == 1, said
-assert said[0].startswith("function step: its ops are replayed one by one, which is slower. "), said
+assert said[0].startswith("function step runs op by op, which is slower: "), said
 assert "the function of relu cannot be written as instructions" in said[0] and "use select(condition, x, y)" in said[0], said
 """)
 

@@ -4,7 +4,7 @@
 # **In this notebook you write a kernel and enter it in a table, and `model.fit` runs on it.**
 #
 # In notebook 1, one program trained **the line**: the model `x1·w1 + x2·w2 + b`, on ten of four hundred points in each step. It can
-# train nothing else. So a framework puts its models together from small programs, and here you see why that is handy and what it costs.
+# train nothing else. So a framework puts its models together from small programs. Here you see what this makes easy, and what it costs.
 
 # %% tags=["hide-input"]
 # setup: run me
@@ -40,19 +40,19 @@ for n in (1, 1000):
 checks.answer_to("2-thousand")
 
 # %% [markdown]
-# It is a thousand times the work, and nowhere near a thousand times the time. That matters, because we are going to make many small calls.
+# It is a thousand times the work, but not a thousand times the time. That matters, because we are going to make many small calls.
 
 # %% [markdown]
 # ## A name and a table (9 min)
 #
 # A **kernel** is a small compiled program that does one operation on whole arrays. You need not write its instructions any more:
-# [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) makes them from a Python loop, through LLVM. A framework finds a
-# kernel by the *name* of its operation, the **op**. So it needs a table from names to kernels:
+# [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) makes them from a Python loop, with LLVM. The name of an operation
+# is called an **op**. A framework finds a kernel by its op. So it needs a table from ops to kernels:
 
 # %%
 from levels.support.compiled import compile_cpu
 
-kernels = {}  # the name of an op -> the function that does it
+kernels = {}  # op -> the function that is compiled for it
 
 
 def twice(out, x):
@@ -76,7 +76,7 @@ def launch(op, out, *inputs):
 launch("twice", np.zeros(3), np.arange(3.0))
 
 # %% [markdown]
-# The name was enough. Put another kernel under this name, and everything that launches this op will run it.
+# The name was enough. If you put another kernel under this name, everything that launches this op will run it.
 #
 # ### Your turn: the product
 #
@@ -95,8 +95,8 @@ def matmul_ijk(out, x, w):
 
 # %% [markdown]
 # The inner loop goes down a column of `w`. But memory is fetched in blocks, and a block holds neighbours of one row. So each turn fetches a
-# whole block and uses one number of it. Write the loops in the order i, k, j, with j innermost: then the inner loop goes along the rows of
-# `w` and `out`. Set `out` to 0.0 first, and add to it.
+# whole block and uses one number of it. Write the loops in the order i, k, j instead. Then the innermost loop, over j, goes along the rows
+# of `w` and `out`. Set `out` to 0.0 first, and add to it.
 
 
 # %%
@@ -124,22 +124,33 @@ def matmul_ikj(out, x, w):
 # %%
 kernels |= {"ijk": matmul_ijk, "ikj": matmul_ikj}
 x, w = np.random.default_rng(0).standard_normal((2, 300, 300))
-products = {order: launch(order, np.zeros((300, 300)), x, w) for order in ("ijk", "ikj")}
+products = {op: launch(op, np.zeros((300, 300)), x, w) for op in ("ijk", "ikj")}
 print("the same bits:", products["ijk"].tobytes() == products["ikj"].tobytes())
 
 # %% tags=["nbval-ignore-output"]
-for order, out in products.items():
-    seconds = min(timeit.repeat(lambda o=order, y=out: launch(o, y, x, w), number=1))
-    print(f"{order} {seconds * 1e3:5.1f} ms")
+for op, out in products.items():
+    seconds = min(timeit.repeat(lambda op=op, out=out: launch(op, out, x, w), number=1))
+    print(f"{op} {seconds * 1e3:5.1f} ms")
 
 # %% [markdown]
 # Each sum still adds the same products in the same order, so the bits are equal. Only memory is visited in another order.
 
 # %% [markdown]
-# ## The line, launch by launch (5 min)
+# ## The line, launch by launch (6 min)
 #
-# `levels` has a table, too, `KERNELS`. If you pass `None` as `out`, its `launch` makes an array for the result. One step of the line
-# takes fourteen launches. The gradients are worked out by hand, as in notebook 1.
+# `levels` has such a table, too, `KERNELS`. If you pass `None` as `out`, its `launch` makes an array for the result. One step of the line
+# takes fourteen launches. `gather` fetches the rows with the given numbers. `keepdims=True` keeps a sum as an array with one row. To add
+# `b`, of shape (1, 1), to ten predictions, `add` repeats it for each row, as NumPy does.
+#
+# The gradients are worked out by hand, as in notebook 1. For the slope of a weight, each row's input is multiplied by the row's `de`, and
+# the products are added up over the rows. One matrix product does this for all weights, if the rows are **transposed**: each row of rowsᵀ
+# holds one input of all rows. Here it is with two rows:
+#
+# ```
+# rows   1  2      de    10      row 1 times its de     10   20
+#        3  4           100      row 2 times its de    300  400
+#                                added up              310  420   =  rowsᵀ · de
+# ```
 
 # %%
 from levels import hardware
@@ -157,8 +168,9 @@ def step(numbers):
     prediction = launch("add", None, launch("matmul", None, rows, w), b)
     error = launch("subtract", None, prediction, target)
     # the sum of the squared errors, for the loss
-    total = launch("reduce_sum", None, launch("multiply", None, error, error), axis=0, keepdims=True)
-    # the slopes: de = g·e + g·e for each row; then the inputs times de, added up over the rows
+    squared = launch("multiply", None, error, error)
+    total = launch("reduce_sum", None, squared, axis=0, keepdims=True)
+    # the slopes: de = g·e + g·e for each row, then the sums over the rows
     ge = launch("multiply", None, g, error)
     de = launch("add", None, ge, ge)
     dw = launch("matmul", None, rows, de, transpose_x=True)
@@ -173,38 +185,42 @@ losses = [step(numbers) for numbers in task.batches]
 print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex()})")
 
 # %% [markdown]
-# It is the number of notebook 1, to the last bit. Any model can be put together from such names. But what does a step cost? A launch is a
-# small call, and a step needs fourteen of them. By what factor is a step slower than in notebook 1? Guess first.
+# It is the number of notebook 1, to the last bit. Any model can be put together from such ops. But what does a step cost? Notebook 1 ran all
+# steps in one call. Here each step takes fourteen. By what factor is a step slower? Guess first.
 
 # %% tags=["nbval-ignore-output"]
-whole = min(timeit.repeat(lambda: hardware.tasks.linear_regression(*task[:2], *task[4:7]), number=1)) / 8000
-one = min(timeit.repeat(lambda: launch("add", None, w, w), number=50, repeat=20)) / 50
-seconds = min(timeit.repeat(lambda: step(task.batches[0]), number=50, repeat=20)) / 50
+train, given = hardware.tasks.linear_regression, (*task[:2], *task[4:7])
+whole = min(timeit.repeat(lambda: train(*given), number=1)) / len(task.batches)
+one = min(timeit.repeat(lambda: launch("add", None, w, w), number=1000)) / 1000
+here = min(timeit.repeat(lambda: step(task.batches[0]), number=100)) / 100
 print(f"one launch {one * 1e6:.1f} µs, times fourteen {14 * one * 1e6:.0f} µs")
-print(f"a step {seconds * 1e6:.0f} µs, and in the one program of notebook 1 {whole * 1e6:.2f} µs")
+print(f"a step {here * 1e6:.0f} µs, in notebook 1 {whole * 1e6:.2f} µs")
+print(f"slower by a factor of {here / whole:.0f}")
 
 # %% [markdown]
-# The number of launches, times the time of one, explains most of a step. The arithmetic itself takes hardly any of it. In notebook 3 a
-# compiler wins this time back.
+# The factor is several hundred. The number of launches, times the time of one, explains most of a step. The arithmetic takes hardly any of
+# it. In notebook 3 a compiler wins this time back.
 
 # %% [markdown]
 # ## Your kernel, every level follows (3 min)
 #
-# Inside `with use(…)`, your `matmul_ikj` is the kernel of `matmul`. Level 5 needs no change: its `fit` finds
-# `matmul` by its name. (`linear_regression` holds the lines with `fit` that you saw at the end of notebook 1. A note will say that the
-# ops run one by one. Usually a compiler writes one program for the whole step, with the course's own product in it.)
+# Inside `with use(…)`, `matmul_ikj` is the kernel of `matmul`. (It is yours if you have filled it in.) Level 5 needs no change: its `fit`
+# finds `matmul` by its name. (`linear_regression` of level 5 holds the lines with `fit` that you saw at the end of notebook 1.)
+#
+# Notes will say that functions run op by op. Usually no kernel is launched: a compiler writes one program for the whole step, with a
+# product of its own. It cannot look into yours. So this time the kernels are launched one by one.
 
 # %%
 from levels import high_level
 from levels.kernels import KERNELS, use
 
 with use("matmul", "cpu", matmul_ikj):
-    print("fit runs on yours:", KERNELS["matmul", "cpu"] is matmul_ikj)
-    fit = high_level.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+    print("matmul runs", KERNELS["matmul", "cpu"].__name__)
+    fit = high_level.tasks.linear_regression(*task[:2], *task[4:7])
 print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 
 # %% [markdown]
-# `fit` has trained on your kernel. It ends on the same bits, because you add in the same order.
+# `fit` has trained with `matmul_ikj`. It ends on the same bits, because each sum adds the same products in the same order.
 #
 # You can now write a kernel, replace one that a framework uses, and predict what a step costs from the number of its launches.
 #
