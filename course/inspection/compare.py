@@ -253,6 +253,11 @@ def operations(program):
     return len(re.findall(r"= f(?:add|sub|mul|div) ", inner))
 
 
+def lines_of(train):
+    """The number of lines of a task function that carry one of the five marks."""
+    return line_counts(read(train))[0]
+
+
 def step_time(program, task, batch=None, steps=5000):
     """Seconds per step of level 1's training program, in one call of `steps` steps, without its checks and copies."""
     from levels.support.measure import seconds
@@ -286,9 +291,9 @@ def predicted(version, launches, nbytes, price):
     """Predict the seconds of a step: launches · price + max(flops / peak, bytes / bandwidth), as on level 1.
 
     The price is the time of a small launch. For a program with one launch it is the time of a run of a single step:
-    checks, tracing, assembling. The peak is that of float32 with all lanes; a row uses only one lane.
+    checks, tracing, assembling. The peak is that of one lane of float64: a row uses no more.
     """
-    from levels.support.machine import host_lanes
+    from levels.support.measure import lane_peak
 
-    flops = version.task.batches.shape[1] * operations_a_row(version) * host_lanes()
-    return launches * price + ground("pool")()["cpu:0"].roofline(flops, nbytes)
+    flops = version.task.batches.shape[1] * operations_a_row(version)
+    return launches * price + max(flops / lane_peak(), nbytes / ground("pool")()["cpu:0"].bandwidth)

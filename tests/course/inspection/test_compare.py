@@ -20,7 +20,7 @@ from course.builder.cells import code_of
 from course.figures import HUES, LEVELS, accuracy, r_squared, tour
 from course.inspection import code_lines, compare, marks, side_by_side
 from course.inspection import comparison as compared
-from levels.support.machine import host_lanes
+from levels.support.measure import lane_peak
 from levels_more.hardware import exp, log, pool
 from levels_more.kernels import counted
 
@@ -114,8 +114,8 @@ def test_plain_python_launches_every_operation(line):
 def test_the_prediction_is_the_formula_of_level_1():
     cpu, double = pool()["cpu:0"], compare.Version("", 1, reference.linear_regression, None, LINE)
     single = double._replace(task=compare.in_float32(LINE))
-    assert compare.predicted(double, 3, 0, 2.0) == pytest.approx(6 + 160 * host_lanes() / cpu.peak)
-    assert compare.predicted(single, 0, 0, 2.0) == pytest.approx(160 * host_lanes() / cpu.peak)
+    assert compare.predicted(double, 3, 0, 2.0) == pytest.approx(6 + 160 / lane_peak())
+    assert compare.predicted(single, 0, 0, 2.0) == pytest.approx(160 / lane_peak())
     assert compare.predicted(single, 0, 1e12, 2.0) == pytest.approx(1e12 / cpu.bandwidth)
 
 
