@@ -4,7 +4,7 @@
 # **In this notebook you write a program in your machine's own instructions, and the program trains a model.**
 #
 # This course builds `levels`, a small framework for deep learning, in five notebooks. Each notebook adds one level, as
-# one builds a house. You start on the ground: memory, instructions and time. You need Python, a little NumPy, and two
+# one builds a house. This one is the ground: memory, instructions and time. You need Python, a little NumPy, and two
 # sittings of less than an hour and a half. Five functions are yours to write. If you leave one empty, the course uses
 # its own.
 #
@@ -61,9 +61,8 @@ checks.answer_to("01-ones")
 # ## The line, in plain Python (12 min)
 #
 # Here are four hundred points. Each has two inputs, `x1` and `x2`, and one answer `y`. The answers were made as
-# `2·x1 - 3·x2 + 3`, plus noise of standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for
-# them. This task is called *the line*. A hundred more points, the **test rows**, are kept aside, and training never
-# sees them.
+# `2·x1 - 3·x2 + 3`, plus noise of standard deviation 2. We look for the 2, the -3 and the 3. This task is called *the
+# line*. Training never sees a hundred more points, the **test rows**.
 
 # %%
 task = tasks.linear()
@@ -87,8 +86,7 @@ figures.scatter_inputs(task)
 # We begin with the sum of products in `z`.
 #
 # Cells that begin with `#| export NAME` are the framework. The last cell of this notebook saves them in
-# `levels/hardware/NAME.py`, where the higher levels find them. (The word `most` marks what you may also write yourself;
-# the README says how.)
+# `levels/hardware/NAME.py`, where the higher levels find them. (The README explains the word `most`.)
 
 # %%
 #| export formulas most dot
@@ -122,9 +120,9 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # ### Your turn: the slope
 #
 # In which direction does the loss fall? The loss is a mean over n rows, so each row adds e·e/n to it. If e grows by a
-# tiny t, the loss grows by about 2·e/n · t. The factor 2·e/n is the **slope** of the loss with respect to e. We call it `de`.
-# If w1 grows by a tiny t, e grows by x1 · t. When one change causes the next, their slopes are multiplied. This is the
-# **chain rule**:
+# tiny t, the loss grows by about 2·e/n · t. The factor 2·e/n is the **slope** of the loss with respect to e. We call it
+# `de`. If w1 grows by a tiny t, e grows by x1 · t. When one change causes the next, their slopes are multiplied. This is
+# the **chain rule**:
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
@@ -158,15 +156,13 @@ def line_slopes(error, row, g):
 # ```
 # </details>
 #
-# Compare with a result by hand. For an error of 2 among ten rows, `de` is 0.4. With inputs 1 and 5, the slopes are 0.4
-# and 2:
+# By hand: for an error of 2 among ten rows, `de` is 0.4. With inputs 1 and 5, the slopes are 0.4 and 2.
 
 # %%
 print(line_slopes(2.0, [1.0, 5.0], 0.1))
 
 # %% [markdown]
-# Is it right? Nudge a weight up and down by a tiny amount, and see how much the loss changes. We use this check on all
-# five levels.
+# Is it right? Nudge a weight up and down by a tiny amount, and see how much the loss changes:
 
 # %%
 slope = 0.0
@@ -193,9 +189,9 @@ print(f"w {w[0, 0]:.4f}, {w[1, 0]:.4f}   b {b[0, 0]:.4f}")
 # The weights are nearly 2, -3 and 3. The loss cannot fall to 0, because of the noise: its mean square is about 2·2 = 4,
 # and by chance 9 in the last batch.
 #
-# Now watch the model learn. On the left is the loss of each batch, in grey, and the mean of fifty batches, in blue. (The
-# scale is logarithmic: each mark is ten times the one below.) On the right is the prediction for each test row. **R²** is
-# the share of the variation of y that the line explains. 1 is all of it.
+# Now watch the model learn. On the left, grey is the loss of each batch, and blue the mean of fifty batches, on a
+# logarithmic scale. On the right is the prediction for each test row. **R²** is the share of the variation of y that the
+# line explains. 1 is all of it.
 
 # %%
 from types import SimpleNamespace
@@ -209,11 +205,9 @@ figures.regression(task, trained)
 # %% [markdown]
 # ## One instruction (25 min)
 #
-# The rest of this notebook does the same in instructions for the machine.
-#
-# A processor has no instruction for a list. A **register** holds one number inside the processor. An **address** is a
-# place in memory. A program **loads** a number from memory into a register, does **arithmetic** on registers, and
-# **stores** a register back to memory. It can also jump to another instruction.
+# Now the same in instructions for the machine. A processor knows no lists. A **register** holds one number inside the
+# processor. An **address** is a place in memory. A program **loads** a number from memory into a register, does
+# **arithmetic** on registers, and **stores** a register back to memory. It can also jump to another instruction.
 #
 # Here is a program in the language of [LLVM](https://llvm.org/docs/LangRef.html), the compiler behind Clang, Rust and
 # numba. Registers have names that begin with `%`. A `double` is a float64, and a `ptr` is an address. The program
@@ -231,9 +225,8 @@ define void @program(ptr %x, ptr %y) {
 
 # %% [markdown]
 # `machine_code(text)` lets LLVM turn such a text into bytes for your processor. It returns an object that owns the
-# bytes, and the address at which they begin. (It comes from `levels/support`. The notebooks use that package like a
-# library, and do not explain its code.) NumPy knows the address of an array's numbers, and `ctypes` calls the code at an
-# address:
+# bytes, and the address at which they begin. (The notebooks use `levels/support` like a library, and do not explain its
+# code.) NumPy knows the address of an array's numbers, and `ctypes` calls the code at an address:
 
 # %%
 import ctypes
@@ -348,10 +341,10 @@ run(a, numbers, answer)
 print(answer)
 
 # %% [markdown]
-# We want to write `v * v + v` instead of text. So we need the central idea of this level, the `Register`. This Python
+# We want to write `v * v + v` instead of text. So here is the central idea of this level, the `Register`. This Python
 # object stands for something that a register of the processor *will hold* when the program runs. `a` is its writer, and
-# `scope` is the loop in which it is set. (Its base class, `Unknown`, raises an error for every operator, and for an `if`:
-# the number is not known yet.)
+# `scope` is the loop in which it is set. (Its base class, `Unknown`, raises an error for an `if`: the number is not known
+# yet.)
 
 
 # %%
@@ -374,8 +367,8 @@ class Register(Unknown):
 
 
 # %% [markdown]
-# `arithmetic` writes an instruction: `fadd`, `fsub`, `fmul` or `fdiv`. `operand` turns a value or a Python number into
-# text. A comparison is written in the same way; `fcmp olt` means x < y.
+# `arithmetic` writes an instruction. `operand` turns a value or a Python number into text. A comparison is written in the
+# same way; `fcmp olt` means x < y.
 
 
 # %%
@@ -424,8 +417,8 @@ def subtract(x, y):
 # ```
 # </details>
 #
-# A `Value` is a number to compute with. The class is a table: an operator on the left, an instruction on the right.
-# `_both_ways` makes two methods of one function, for `v + 1.0` and for `1.0 + v`.
+# A `Value` is a number to compute with. Its class is a table, with an operator and its instruction per line. `_both_ways`
+# makes two methods, for `v + 1.0` and for `1.0 + v`.
 
 
 # %%
@@ -483,10 +476,10 @@ print("\n".join(a.lines))
 
 # %% [markdown]
 # The `*` multiplied nothing. It wrote the instruction that will multiply. Your `subtract` wrote the last line. There, 5.0
-# is shown as the 64 bits of the number, in base 16.
+# is written as its 64 bits, in base 16.
 #
-# A comparison gives a `Condition`. How can a program choose? Our assembler writes no `if`, so that every row runs the
-# same instructions. `select` writes an instruction that takes one of two numbers. (`i1` is LLVM's type for yes or no.)
+# A comparison gives a `Condition`. How can a program choose? Our assembler writes no `if`: each row runs the same
+# instructions. `select` writes an instruction that takes one of two numbers. (`i1` is LLVM's type for yes or no.)
 
 
 # %%
@@ -504,26 +497,22 @@ class Condition(Register):
         return Value(a, a.write(f"select {condition}, {numbers}"))
 
 
-# %% [markdown]
-# This program stores a number that is not positive as 0:
-
 # %%
 a = Writer("positive", "f8")
 v = Value(a, a.write(f"load double, ptr {a.word('x', 'ptr')}"))
-positive = (v > 0.0).select(v, 0.0)
-a.lines.append(f"store double {positive.register}, ptr {a.word('y', 'ptr')}")
-numbers, answer = np.array([-7.0]), np.array([1.0])
-run(a, numbers, answer)
-print(answer)
+(v > 0.0).select(v, 0.0)
+print("\n".join(a.lines))
 
 # %% [markdown]
+# `%v2` will be v if `%v1` is true, and else 0.0.
+#
 # **A good place to stop.** You can write instructions as Python's arithmetic, and run them.
 
 # %% [markdown]
 # ## A loop (16 min)
 #
-# Each program so far ran for one number. In LLVM's language, a loop consists of blocks with jumps between them. A block
-# begins with a name, and a jump goes to such a name:
+# In LLVM's language, a loop consists of blocks with jumps between them. A block begins with a name, and a jump goes to
+# such a name:
 #
 # ```
 # … ──► test ──(i < end)──► body ──► back to test, with i + 1
@@ -532,8 +521,8 @@ print(answer)
 # ```
 #
 # Here is the text of a loop, with gaps. `icmp slt` tests whether i < end, and `br` jumps. The counter changes, so it
-# lies in a slot. (A slot is memory, but LLVM's optimizer moves it into a register of the processor where it can.) A
-# program may have many loops, so each has a number, `n`.
+# lies in a slot. (LLVM's optimizer moves slots into registers where it can.) A program may have many loops, so each has
+# a number, `n`.
 
 # %%
 #| export writer
@@ -553,8 +542,8 @@ after{n}:"""  # n: the number of the loop
 
 # %% [markdown]
 # The loop's counter is an `Index`. It knows its `extent`: the counter always stays below that number. An `Array` of a
-# program knows its shape. Each size in the shape is a number, or a name such as `"rows"`. The size of a name is known
-# only when the program is called. (A `NamedTuple` is a class whose objects have these fields and never change.)
+# program knows its shape. A size in the shape is a number, or a name such as `"rows"`, whose number is known only at the
+# call. (A `NamedTuple` is a class whose objects have these fields and never change.)
 
 
 # %%
@@ -588,8 +577,8 @@ class Array(NamedTuple):
 
 # %% [markdown]
 # The second part of the assembler, `Loops`, writes loops. It also declares what each call hands over: arrays and
-# numbers. You write the body of a loop in a `with` block. Python's `contextmanager` runs our function up to its `yield`,
-# then the `with` block, and then the rest of the function. `scopes` lists the loops that are open.
+# numbers. The body of a loop stands in a `with` block. Python's `contextmanager` runs our function up to its `yield`, then
+# the `with` block, and then the rest of the function. `scopes` lists the loops that are open.
 
 
 # %%
@@ -694,8 +683,8 @@ def flat(row, width, column):
 print(flat(1, 3, 2))  # x[1, 2]
 
 # %% [markdown]
-# `flat` can also write instructions. For this, we call it with whole numbers in registers. Their `*` and `+` write `mul`
-# and `add`:
+# `flat` can also write instructions, if it is called with whole numbers in registers. Their `*` and `+` write `mul` and
+# `add`:
 
 
 # %%
@@ -836,7 +825,7 @@ class Spec:
 # %% [markdown]
 # A `Buffer` is a Spec and the memory itself. The device counts the bytes in use: a new buffer adds its bytes, and a
 # deleted one takes them off. (A buffer may also be a view of another one, its `source`. Then it is not counted.) A freed
-# buffer gets a new Spec, so that what was made for the old Spec refuses it.
+# buffer gets a new Spec, so the programs that were bound to the old one refuse it.
 
 
 # %%
@@ -895,9 +884,8 @@ class Buffer:
 
 # %% [markdown]
 # A `Device` makes buffers and frees them. `put` copies an array into a new buffer, and `alloc` makes one whose numbers
-# are not set yet. All buffers of one shape and dtype share one Spec. The device also knows its speed, which is measured
-# on first use. (The section *What this level cost* explains `roofline`. `empty`, `reshape`, `read` and `write` are
-# NumPy's functions here. The device of a GPU overrides them.)
+# are not set yet. All buffers of one shape and dtype share one Spec. (The section *What this level cost* explains
+# `roofline`. `empty`, `reshape`, `read` and `write` are NumPy's functions here. The device of a GPU overrides them.)
 
 
 # %%
@@ -959,9 +947,8 @@ class Device:
 
 
 # %% [markdown]
-# `pool()` returns this computer's devices by name. `levels` has one device, the CPU with all its cores, and `levels_more`
-# adds others. `PLACE.device` says where a thread puts its arrays. The higher levels use it. `host_memory` finds out how
-# much memory this process may use.
+# `pool()` returns this computer's devices by name. `levels` has one device, the CPU, and `levels_more` adds others. The
+# higher levels put their arrays on `PLACE.device`.
 
 # %%
 #| export device
@@ -984,16 +971,15 @@ here = cpu.put(np.arange(3.0))
 print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 
 # %% [markdown]
-# **A good place to stop.** You can write loops whose addresses stay in their arrays, and put numbers into a device's
-# memory. This is the end of the first sitting. In the second, your instructions train two models.
+# **A good place to stop.** You can write loops that stay inside their arrays, and put numbers into a device's memory. This
+# is the end of the first sitting.
 
 # %% [markdown]
 # ## The assembler (12 min)
 #
 # A finished program is a `Program`. It puts the frame around the lines, as `run` did, and compiles them once. It is
-# called with buffers and numbers by name. The machine code checks nothing. So `checked` first checks their dtypes and
-# shapes, each row number, and the noted `bounds`. `bind` does this once, and returns a function without arguments to
-# call many times.
+# called with buffers and numbers by name. The machine code checks nothing. So `checked` first looks at dtypes and shapes,
+# at each row number, and at the noted `bounds`. `bind` does this once, and returns a function to call many times.
 
 # %%
 #| export program
@@ -1039,8 +1025,8 @@ class Program:
 # %% [markdown]
 # A register is set anew in each turn of the loop, so a running **sum** needs a slot, which lasts longer. It starts at
 # 0.0. `s += term` writes three instructions: load what is there, add the term, and store the result. `total()` loads
-# what has been added up. (LLVM's optimizer moves this slot into a register, too. So a sum costs no loads and stores when
-# the program runs.)
+# what has been added up. (LLVM's optimizer moves this slot into a register, too. So in the machine code, a sum stays in a
+# register.)
 
 
 # %%
@@ -1070,9 +1056,9 @@ class Sum:
 
 
 # %% [markdown]
-# The third part is the `Assembler` itself. It adds loads, stores and sums. A load gives a `Value`. Some arrays hold row
-# numbers; they are declared with `rows_of`, the size that their entries stay below. A load from such an array gives an
-# `Index`. A store refuses these arrays: their numbers were checked before the program runs, and must stay as they are.
+# The third part is the `Assembler` itself. It adds loads, stores and sums. A load gives a `Value`. But an array declared
+# with `rows_of` holds row numbers, all below that size. A load from it gives an `Index`. A store refuses it, because its
+# numbers are checked before the program runs.
 
 
 # %%
@@ -1198,12 +1184,11 @@ loss_of_a_batch(x=x, y=y, w=w, b=b, picked=cpu.put(ten), out=answer)
 print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 
 # %% [markdown]
-# The two losses are equal to the last bit. The Python function `dot` ran while the program was *written*. The machine
-# sees no `dot` and no call, only products and sums.
+# The Python function `dot` ran while the program was *written*. The machine sees no `dot`, only products and sums.
 #
 # So a function that computes one row on Python's numbers can also write the instructions for one row. `_dense` is such a
-# function. It computes the prediction of a row. For each column j of the weights, it gives `dot(row, column j)` plus the
-# bias j. (The line's weights have one column.)
+# function. For each column j of the weights, it computes a prediction: `dot(row, column j)` plus the bias j. (The line's
+# weights have one column.)
 
 # %%
 #| export tasks
@@ -1216,8 +1201,8 @@ def _dense(inputs, w, b):
 
 
 # %% [markdown]
-# `line_row` goes through one row. It adds the row's slopes, from your `line_slopes`, to the sums of the slopes. It returns
-# what the row adds to the loss. (Again, g is 1/n.)
+# `line_row` does what a step needs for one row. It adds the row's slopes to their sums, and returns what the row adds to
+# the loss. (Again, g is 1/n.)
 #
 # **The marks `# model`, `# forward`, `# loss`, `# backward` and `# update` are in the code of every level**, so that
 # the levels can be laid side by side.
@@ -1241,7 +1226,7 @@ def line_row(row, target, weights, sums, g):
 
 
 # %% [markdown]
-# We run it on Python's numbers, for the row of the first check. The prediction is 3 and the answer 1, so the error is 2:
+# First on Python's numbers, for the row from above. The prediction is 3 and the answer 1, so the error is 2:
 
 # %%
 dw, db = [[0.0], [0.0]], [[0.0]]
@@ -1329,7 +1314,7 @@ def write_steps(a, one_row, shapes):
 #
 # ### Data
 #
-# The first task is the line, with the data from above:
+# The line's data are those from above:
 
 # %%
 print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
@@ -1426,34 +1411,25 @@ checks.answer_to("01-last-bits")
 # All 8,000 losses are equal. Your own instructions train a line.
 #
 # The last loss is printed twice: rounded, and in **hexadecimal**. `0x1.26b…p+3` means 1.26b… in base 16, times 2³
-# ([`float.hex`](https://docs.python.org/3/library/stdtypes.html#float.hex)). Each digit is four bits, so nothing is
-# rounded. You will meet this number on every level.
+# ([`float.hex`](https://docs.python.org/3/library/stdtypes.html#float.hex)). There, nothing is rounded. You will meet this
+# number on every level.
 #
 # **Why does the last bit matter?** A test with a tolerance lets small mistakes pass. A test for equal bits does not. So
-# on all five levels you can swap any part, and one comparison tells whether the result is the same. Where bits differ,
-# there is a cause. The operations have another order, or a sum is split into other parts. Or the processor used a *fused
-# multiply-add*, one instruction for a product and a sum that rounds once instead of twice.
+# you can swap any part of any level, and one comparison tells whether the result is the same. Where bits differ, there is
+# a cause: the operations have another order, a sum is split, or the processor used a *fused multiply-add*. That is one
+# instruction for a product and a sum, and it rounds once instead of twice.
 #
 # ### Result
 #
-# The weights are those of the record, so the figure would be the one from above. Here the same function trains on real
-# data, 342 penguins near Palmer Station, Antarctica
+# The weights are the record's, so the picture is the one above. Here the same function trains on real data, 342 penguins
+# near Palmer Station, Antarctica
 # ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this
-# bill and these flippers? (The inputs are *standardised*: their mean is subtracted, and the result is divided by their
-# standard deviation.)
+# bill and these flippers? (The inputs are *standardised*: mean 0, standard deviation 1.)
 
 # %%
 penguins = tasks.penguins_mass()
 penguin_fit = linear_regression(*penguins[:2], *penguins[4:7])
 figures.regression(penguins, penguin_fit)
-
-# %% [markdown]
-# And here is the line in float32, with half the bytes. The two losses agree to three decimals:
-
-# %%
-x, y, *start = (array.astype("f4") for array in (task.x, task.y, *task.weights))
-single = linear_regression(x, y, start, task.batches, task.learning_rate)
-print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]:.3f}")
 
 # %% [markdown]
 # **A good place to stop.** Your own instructions have trained the line, and its losses are right to the last bit.
@@ -1469,9 +1445,9 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # row ──► 4 units, relu ──► 8 units, relu ──► 1 unit, sigmoid ──► p
 # ```
 #
-# A **relu** keeps a positive number and turns any other into 0. Why is it there? A line of lines is again a line, so
-# without relus three layers could do no more than one. A relu puts a bend into each line, where its number becomes 0.
-# With several bends, a border can go round a ring.
+# A **relu** keeps a positive number and turns any other into 0. Why is it there? A weighted sum of lines is again a line,
+# so without relus three layers could do no more than one. A relu bends each line at the place where it crosses 0. With
+# several bends, a border can go round a ring.
 #
 # The **sigmoid** turns the last number into a probability p. The loss is the **binary cross-entropy**: each row counts
 # `-log p` if y = 1 and `-log(1 - p)` if y = 0, and the loss is the mean over all rows.
@@ -1482,9 +1458,8 @@ figures.classes(rings)
 
 # %% [markdown]
 # A relu chooses between two numbers. `select(condition, x, y)` does this: on Python's numbers at once, and on registers
-# with the instruction of `Condition`. It comes from `levels/support`. So do the course's own `exp` and `log`, because
-# those of different libraries differ in the last bit. (The notebook [exp and log](more/01_exp_and_log.ipynb) explains
-# each line of them.)
+# with the instruction of `Condition`. The course has its own `exp` and `log`, because those of different libraries differ
+# in the last bit. (The notebook [exp and log](more/01_exp_and_log.ipynb) explains each line of them.)
 
 # %%
 #| export tasks
@@ -1671,7 +1646,7 @@ print(f"{time.perf_counter() - start:.2f} s")
 checks.answer_to("01-net-time")
 
 # %% [markdown]
-# Plain Python would take about a minute, so we compare only 100 steps:
+# Plain Python would take about a minute, so we compare 100 steps:
 
 # %%
 short = rings._replace(batches=rings.batches[:100])
@@ -1694,15 +1669,15 @@ figures.classifier(rings, ring_fit)
 # a program, a **launch**, takes some time before any work is done.
 #
 # There are two peaks. Most processors have wide registers, in which one instruction works on 4, 8 or 16 float32 numbers
-# at once, in its **lanes**. `cpu.peak` uses all lanes, and fused multiply-adds. Our programs compute with one float64 at
-# a time, so `lane_peak` is theirs. `levels/support/measure.py` measures all of these on this machine. (The notebook
-# [measuring](more/01_measuring.ipynb) explains how.)
+# at once, its **lanes**. `cpu.peak` uses all lanes, and fused multiply-adds. Our programs compute with one float64 at a
+# time. Their peak is `lane_peak`. (The notebook [measuring](more/01_measuring.ipynb) explains how all of these are
+# measured.)
 
 # %% tags=["nbval-ignore-output"]
 from levels.support.measure import lane_peak
 
-print(f"peak of one core {cpu.peak / 1e9:.0f} billion flops per second, in all lanes")
-print(f"peak of one lane {lane_peak() / 1e9:.1f} billion")
+print(f"peak in all lanes {cpu.peak / 1e9:.0f} billion flops per second")
+print(f"peak in one lane {lane_peak() / 1e9:.1f} billion flops per second")
 print(f"bandwidth {cpu.bandwidth / 1e9:.1f} GB per second")
 print(f"launch {cpu.launch_time * 1e9:.0f} ns")
 
@@ -1716,33 +1691,28 @@ print(f"launch {cpu.launch_time * 1e9:.0f} ns")
 # ```
 #
 # In both tasks a row has two inputs, an answer and a row number: 32 bytes in float64. `compare.operations` counts the
-# operations per row in the program's text, and `compare.lines_of` the lines of Python with a mark. One launch does all
-# steps.
+# operations per row in the program's text. One launch does all steps. (The lines are those with a mark.)
 
 # %% tags=["nbval-ignore-output"]
 from course import compare
 
 
-def print_cost(train, one_row, task, fit):
-    program = compare.program_of(one_row, task)
+def least_seconds(program, task):
     steps, batch = task.batches.shape
     flops = batch * compare.operations(program)
     nbytes = batch * 32
-    seconds = cpu.launch_time / steps + max(flops / lane_peak(), nbytes / cpu.bandwidth)
-    print(f"{compare.lines_of(train)} lines, 1 launch in {steps:,} steps", end=", ")
-    print(f"{flops:,} operations and {nbytes:,} bytes per step")
-    print(f"   predicted {1e6 * seconds:.4f} µs per step", end=", ")
-    print(f"measured {1e6 * compare.step_time(program, task):.4f} µs", end=", ")
-    print(f"last loss {fit.losses[-1]:.4g}")
+    at_least = max(flops / lane_peak(), nbytes / cpu.bandwidth)
+    return cpu.launch_time / steps + at_least
 
 
-print_cost(linear_regression, line_row, task, fit)
-print_cost(dnn_classifier, net_row, rings, ring_fit)
+line = compare.program_of(line_row, task)
+net = compare.program_of(net_row, rings)
+compare.program_cost(linear_regression, line, task, fit, least_seconds(line, task))
+compare.program_cost(dnn_classifier, net, rings, ring_fit, least_seconds(net, rings))
 
 # %% [markdown]
-# Both steps take longer than their lower limit. A core reaches its peak only if it can begin the next operation before
-# the last one has ended. Here many operations need the result of the one before: each sum is one chain of additions. (The
-# limit leaves out comparisons, loads and stores, too.)
+# Both steps take longer than their lower limit. A core reaches its peak only if it can begin many operations before the
+# first has ended. Here many operations need the result of the one before: each sum is a chain of additions.
 #
 # The higher levels will call many small programs in each step. **What would that cost?** Move the sliders with the
 # mouse, or with Tab and the arrow keys. On the left, the dot is the step, and the grey line is the roofline. (0.001
@@ -1752,7 +1722,7 @@ print_cost(dnn_classifier, net_row, rings, ring_fit)
 # the figure with two sliders: run me
 from course.figures import widgets
 
-flops = compare.operations(compare.program_of(net_row, rings))  # per row
+flops = compare.operations(net)  # per row; its bytes are 32
 
 
 def draw(batch, launches):
@@ -1775,10 +1745,10 @@ widgets.explore(
 # %% [markdown]
 # ## Side by side (6 min)
 #
-# Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, and on
-# **"5 more lines"** to see what a line calls. A click on the head of a level shows its launches, bytes and predicted
-# time. In plain Python, each operation counts as a launch that moves three numbers, 24 bytes. (Level 1's times are
-# longer than above, because they include writing the program and the checks of the call.)
+# Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, on **"5 more
+# lines"** to see what a line calls, and on the head of a level to see its launches, bytes and predicted time. In plain
+# Python, each operation counts as a launch that moves three numbers, 24 bytes. (Level 1's times are longer than above:
+# here they include writing the program.)
 
 # %%
 functions = reference.linear_regression, linear_regression
@@ -1793,8 +1763,8 @@ compare.side_by_side(line, net)
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# On this level the other frameworks have names for devices and memory, but no program to write. (From notebook 03 on,
-# programs for TensorFlow and PyTorch run on what you build here.)
+# On this level both have names for devices and memory, but no program to write. (From notebook 03 on, programs for
+# TensorFlow and PyTorch run on what you build here.)
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
