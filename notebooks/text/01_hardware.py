@@ -62,7 +62,7 @@ checks.answer_to("01-ones")
 #
 # Here are four hundred points. Each has two inputs, `x1` and `x2`, and one answer `y`. The answers were made as
 # `2·x1 - 3·x2 + 3`, plus noise of standard deviation 2. We look for the 2, the -3 and the 3. This task is called *the
-# line*. Training never sees a hundred more points, the **test rows**.
+# line*. A hundred more points, the **test rows**, are not used for training.
 
 # %%
 task = tasks.linear()
@@ -210,8 +210,8 @@ figures.regression(task, trained)
 # **arithmetic** on registers, and **stores** a register back to memory. It can also jump to another instruction.
 #
 # Here is a program in the language of [LLVM](https://llvm.org/docs/LangRef.html), the compiler behind Clang, Rust and
-# numba. Registers have names that begin with `%`. A `double` is a float64, and a `ptr` is an address. The program
-# returns nothing (`void`), and `ret` ends it:
+# numba. It loads the number at the address `%x`, and stores its square at `%y`. All names begin with `%`. A `double` is a
+# float64, and a `ptr` is an address. The program returns nothing (`void`), and `ret` ends it:
 
 # %%
 TEXT = """
@@ -711,7 +711,7 @@ print("\n".join(a.lines))
 # Given numbers, `flat` computes. Given registers, it writes instructions.
 
 # %% [markdown]
-# ## Arrays that know their end (7 min)
+# ## Arrays that know their end (6 min)
 #
 # Two arrays of five numbers lie in one block of memory, `y` before `x`. By mistake a loop has 6 turns instead of 5, so it
 # writes one number too many:
@@ -825,7 +825,7 @@ class Spec:
 # %% [markdown]
 # A `Buffer` is a Spec and the memory itself. The device counts the bytes in use: a new buffer adds its bytes, and a
 # deleted one takes them off. (A buffer may also be a view of another one, its `source`. Then it is not counted.) A freed
-# buffer gets a new Spec, so the programs that were bound to the old one refuse it.
+# buffer gets a new Spec, so that nothing that was made for the old one fits it.
 
 
 # %%
@@ -975,7 +975,7 @@ print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 # is the end of the first sitting.
 
 # %% [markdown]
-# ## The assembler (12 min)
+# ## The assembler (16 min)
 #
 # A finished program is a `Program`. It puts the frame around the lines, as `run` did, and compiles them once. It is
 # called with buffers and numbers by name. The machine code checks nothing. So `checked` first looks at dtypes and shapes,
@@ -1056,9 +1056,9 @@ class Sum:
 
 
 # %% [markdown]
-# The third part is the `Assembler` itself. It adds loads, stores and sums. A load gives a `Value`. But an array declared
-# with `rows_of` holds row numbers, all below that size. A load from it gives an `Index`. A store refuses it, because its
-# numbers are checked before the program runs.
+# The third part is the `Assembler` itself. It adds loads, stores and sums. A load gives a `Value`. But an array that is
+# declared with `rows_of="rows"` holds row numbers, all below `"rows"`. A load from it gives an `Index`. A store refuses
+# it, because its numbers are checked before the program runs.
 
 
 # %%
@@ -1127,8 +1127,7 @@ out.numpy()
 # a question: run me
 checks.predict(
     "01-too-short",
-    "`squares` goes through all rows of `x`. We call it with an `x` of 5 numbers and a "
-    "`y` of 4. What happens?",
+    "`squares` loops over the rows of `x`. What if `x` has 5 numbers and `y` 4?",
     choices=[
         "4 numbers are stored, then an error is raised",
         "an error is raised, and nothing is stored",
@@ -1493,8 +1492,8 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 # %% [markdown]
 # #### Your turn: back through relu
 #
-# The slopes are computed from the last layer to the first. Let `d[j]` be the slope of the loss at the z of unit j of the
-# next layer, before its relu. Output k of this layer, `h[k]`, goes into each of those units, and unit j multiplies it by
+# The slopes are computed from the last layer to the first. Unit j of the next layer computes a z. Let `d[j]` be the slope
+# of the loss at this z. Output k of this layer, `h[k]`, goes into each unit of the next one, and unit j multiplies it by
 # `w[k][j]`:
 #
 # ```
@@ -1662,7 +1661,7 @@ figures.classifier(rings, ring_fit)
 # notebook 05.)
 
 # %% [markdown]
-# ## What this level cost (11 min)
+# ## What this level cost (9 min)
 #
 # Three numbers describe the speed of a machine. Its **peak** is the number of arithmetic operations (**flops**) that a
 # core does per second. Its **bandwidth** is the number of bytes that it reads from memory per second. And each call of
@@ -1743,7 +1742,7 @@ widgets.explore(
 # matters less. One large program avoids it, and on level 3 a compiler will write one.
 
 # %% [markdown]
-# ## Side by side (6 min)
+# ## Side by side (5 min)
 #
 # Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, on **"5 more
 # lines"** to see what a line calls, and on the head of a level to see its launches, bytes and predicted time. In plain
