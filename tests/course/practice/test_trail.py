@@ -37,7 +37,7 @@ def printed(cell):
 
 @pytest.mark.quick
 def test_it_takes_two_and_a_half_hours_and_the_line_is_trained_after_45_minutes():
-    taken = [minutes.total(minutes.sections(cells_of(name), build.ROOT, name)) for name in NAMES]
+    taken = [minutes.total(minutes.sections(cells_of(name), build.ROOT)) for name in NAMES]
     assert len(NAMES) == 5 and sum(taken) <= 150 and taken[0] <= 45, taken
     last = [line for cell in build.read_notebook(build.ROOT, NAMES[0]).cells for line in printed(cell).split("\n")]
     assert [line for line in last if line.startswith("last loss")] == [f"last loss 9.209 ({LOSS})"] * 2, (
