@@ -50,12 +50,12 @@ print(f"cumsum {x.cumsum()[-1]:.0f}")
 checks.answer_to("01-ones")
 
 # %% [markdown]
-# `cumsum` lost half of the ones. A float32 has 24 significant bits
-# ([IEEE 754, 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)). So 16,777,217, which is 2²⁴ + 1, is not a float32. It
-# lies halfway between two of them, 16,777,216 and 16,777,218. Such a tie goes to the neighbour whose last bit is 0. Here
-# that is 16,777,216, so `cumsum` stays there. `sum` adds up blocks first
-# ([NumPy's notes on `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)).
-# **The order of a sum is part of the answer**, and the loop decides it. On this level you write the loops.
+# `cumsum` lost half of the ones. A float32 has 24 significant bits ([IEEE 754,
+# 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)). So 16,777,217, which is 2²⁴ + 1, is not a float32. It lies
+# halfway between two of them, 16,777,216 and 16,777,218. Such a tie goes to the neighbour whose last bit is 0. Here
+# that is 16,777,216, so `cumsum` stays there. `sum` adds up blocks first ([NumPy's notes on
+# `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)). **The order of a sum is part of the
+# answer**, and the loop decides it. On this level you write the loops.
 
 # %% [markdown]
 # ## The line, in plain Python (12 min)
@@ -86,7 +86,8 @@ figures.scatter_inputs(task)
 # We begin with the sum of products in `z`.
 #
 # Cells that begin with `#| export NAME` are the framework. The last cell of this notebook saves them in
-# `levels/hardware/NAME.py`, where the higher levels find them. (The README explains the word `most`.)
+# `levels/hardware/NAME.py`, where the higher levels find them. (With `python3 -m course lab --write most`, you also
+# write what is marked `most`.)
 
 # %%
 #| export formulas most dot
@@ -121,8 +122,8 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 #
 # In which direction does the loss fall? The loss is a mean over n rows, so each row adds e·e/n to it. If e grows by a
 # tiny t, the loss grows by about 2·e/n · t. The factor 2·e/n is the **slope** of the loss with respect to e. We call it
-# `de`. If w1 grows by a tiny t, e grows by x1 · t. When one change causes the next, their slopes are multiplied. This is
-# the **chain rule**:
+# `de`. If w1 grows by a tiny t, e grows by x1 · t. When one change causes the next, their slopes are multiplied. This
+# is the **chain rule**:
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
@@ -190,8 +191,8 @@ print(f"w {w[0, 0]:.4f}, {w[1, 0]:.4f}   b {b[0, 0]:.4f}")
 # and by chance 9 in the last batch.
 #
 # Now watch the model learn. On the left, grey is the loss of each batch, and blue the mean of fifty batches, on a
-# logarithmic scale. On the right is the prediction for each test row. **R²** is the share of the variation of y that the
-# line explains. 1 is all of it.
+# logarithmic scale. On the right is the prediction for each test row. **R²** is the share of the variation of y that
+# the line explains. 1 is all of it.
 
 # %%
 from types import SimpleNamespace
@@ -210,8 +211,8 @@ figures.regression(task, trained)
 # **arithmetic** on registers, and **stores** a register back to memory. It can also jump to another instruction.
 #
 # Here is a program in the language of [LLVM](https://llvm.org/docs/LangRef.html), the compiler behind Clang, Rust and
-# numba. It loads the number at the address `%x`, and stores its square at `%y`. All names begin with `%`. A `double` is a
-# float64, and a `ptr` is an address. The program returns nothing (`void`), and `ret` ends it:
+# numba. It loads the number at the address `%x`, and stores its square at `%y`. All names begin with `%`. A `double` is
+# a float64, and a `ptr` is an address. The program returns nothing (`void`), and `ret` ends it:
 
 # %%
 TEXT = """
@@ -343,8 +344,8 @@ print(answer)
 # %% [markdown]
 # We want to write `v * v + v` instead of text. So here is the central idea of this level, the `Register`. This Python
 # object stands for something that a register of the processor *will hold* when the program runs. `a` is its writer, and
-# `scope` is the loop in which it is set. (Its base class, `Unknown`, raises an error for an `if`: the number is not known
-# yet.)
+# `scope` is the loop in which it is set. (Its base class, `Unknown`, raises an error for an `if`: the number is not
+# known yet.)
 
 
 # %%
@@ -367,8 +368,8 @@ class Register(Unknown):
 
 
 # %% [markdown]
-# `arithmetic` writes an instruction. `operand` turns a value or a Python number into text. A comparison is written in the
-# same way; `fcmp olt` means x < y.
+# `arithmetic` writes an instruction. `operand` turns a value or a Python number into text. A comparison is written in
+# the same way; `fcmp olt` means x < y.
 
 
 # %%
@@ -417,8 +418,8 @@ def subtract(x, y):
 # ```
 # </details>
 #
-# A `Value` is a number to compute with. Its class is a table, with an operator and its instruction per line. `_both_ways`
-# makes two methods, for `v + 1.0` and for `1.0 + v`.
+# A `Value` is a number to compute with. Its class is a table, with an operator and its instruction per line.
+# `_both_ways` makes two methods, for `v + 1.0` and for `1.0 + v`.
 
 
 # %%
@@ -475,8 +476,8 @@ v * v + v
 print("\n".join(a.lines))
 
 # %% [markdown]
-# The `*` multiplied nothing. It wrote the instruction that will multiply. Your `subtract` wrote the last line. There, 5.0
-# is written as its 64 bits, in base 16.
+# The `*` multiplied nothing. It wrote the instruction that will multiply. Your `subtract` wrote the last line. There,
+# 5.0 is written as its 64 bits, in base 16.
 #
 # A comparison gives a `Condition`. How can a program choose? Our assembler writes no `if`: each row runs the same
 # instructions. `select` writes an instruction that takes one of two numbers. (`i1` is LLVM's type for yes or no.)
@@ -542,8 +543,8 @@ after{n}:"""  # n: the number of the loop
 
 # %% [markdown]
 # The loop's counter is an `Index`. It knows its `extent`: the counter always stays below that number. An `Array` of a
-# program knows its shape. A size in the shape is a number, or a name such as `"rows"`, whose number is known only at the
-# call. (A `NamedTuple` is a class whose objects have these fields and never change.)
+# program knows its shape. A size in the shape is a number, or a name such as `"rows"`, whose number is known only at
+# the call. (A `NamedTuple` is a class whose objects have these fields and never change.)
 
 
 # %%
@@ -577,8 +578,8 @@ class Array(NamedTuple):
 
 # %% [markdown]
 # The second part of the assembler, `Loops`, writes loops. It also declares what each call hands over: arrays and
-# numbers. The body of a loop stands in a `with` block. Python's `contextmanager` runs our function up to its `yield`, then
-# the `with` block, and then the rest of the function. `scopes` lists the loops that are open.
+# numbers. The body of a loop stands in a `with` block. Python's `contextmanager` runs our function up to its `yield`,
+# then the `with` block, and then the rest of the function. `scopes` lists the loops that are open.
 
 
 # %%
@@ -713,8 +714,8 @@ print("\n".join(a.lines))
 # %% [markdown]
 # ## Arrays that know their end (6 min)
 #
-# Two arrays of five numbers lie in one block of memory, `y` before `x`. By mistake a loop has 6 turns instead of 5, so it
-# writes one number too many:
+# Two arrays of five numbers lie in one block of memory, `y` before `x`. By mistake a loop has 6 turns instead of 5, so
+# it writes one number too many:
 
 # %%
 a = Loops("one_too_many", "f8")
@@ -733,8 +734,8 @@ print("y", answer, " x", numbers)
 # crashed. But when we write the program, we already know the extent of the loop and the size of the array. So the
 # assembler can refuse the mistake before anything runs.
 #
-# `indices_of` compares the extent of each index with the size of its axis, and notes both in `bounds`. If one of them is
-# a name, they are compared at each call. (Whole numbers are indices, too.)
+# `indices_of` compares the extent of each index with the size of its axis, and notes both in `bounds`. If one of them
+# is a name, they are compared at each call. (Whole numbers are indices, too.)
 
 
 # %%
@@ -824,8 +825,8 @@ class Spec:
 
 # %% [markdown]
 # A `Buffer` is a Spec and the memory itself. The device counts the bytes in use: a new buffer adds its bytes, and a
-# deleted one takes them off. (A buffer may also be a view of another one, its `source`. Then it is not counted.) A freed
-# buffer gets a new Spec, so that nothing that was made for the old one fits it.
+# deleted one takes them off. (A buffer may also be a view of another one, its `source`. Then it is not counted.) A
+# freed buffer gets a new Spec, so that nothing that was made for the old one fits it.
 
 
 # %%
@@ -971,15 +972,16 @@ here = cpu.put(np.arange(3.0))
 print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 
 # %% [markdown]
-# **A good place to stop.** You can write loops that stay inside their arrays, and put numbers into a device's memory. This
-# is the end of the first sitting.
+# **A good place to stop.** You can write loops that stay inside their arrays, and put numbers into a device's memory.
+# This is the end of the first sitting.
 
 # %% [markdown]
 # ## The assembler (16 min)
 #
 # A finished program is a `Program`. It puts the frame around the lines, as `run` did, and compiles them once. It is
-# called with buffers and numbers by name. The machine code checks nothing. So `checked` first looks at dtypes and shapes,
-# at each row number, and at the noted `bounds`. `bind` does this once, and returns a function to call many times.
+# called with buffers and numbers by name. The machine code checks nothing. So `checked` first looks at dtypes and
+# shapes, at each row number, and at the noted `bounds`. `bind` does this once, and returns a function to call many
+# times.
 
 # %%
 #| export program
@@ -1025,8 +1027,8 @@ class Program:
 # %% [markdown]
 # A register is set anew in each turn of the loop, so a running **sum** needs a slot, which lasts longer. It starts at
 # 0.0. `s += term` writes three instructions: load what is there, add the term, and store the result. `total()` loads
-# what has been added up. (LLVM's optimizer moves this slot into a register, too. So in the machine code, a sum stays in a
-# register.)
+# what has been added up. (LLVM's optimizer moves this slot into a register, too, as long as there are enough of them.
+# So the line's sums stay in registers when the program runs.)
 
 
 # %%
@@ -1185,9 +1187,9 @@ print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 # %% [markdown]
 # The Python function `dot` ran while the program was *written*. The machine sees no `dot`, only products and sums.
 #
-# So a function that computes one row on Python's numbers can also write the instructions for one row. `_dense` is such a
-# function. For each column j of the weights, it computes a prediction: `dot(row, column j)` plus the bias j. (The line's
-# weights have one column.)
+# So a function that computes one row on Python's numbers can also write the instructions for one row. `_dense` is such
+# a function. For each column j of the weights, it computes a prediction: `dot(row, column j)` plus the bias j. (The
+# line's weights have one column.)
 
 # %%
 #| export tasks
@@ -1200,8 +1202,8 @@ def _dense(inputs, w, b):
 
 
 # %% [markdown]
-# `line_row` does what a step needs for one row. It adds the row's slopes to their sums, and returns what the row adds to
-# the loss. (Again, g is 1/n.)
+# `line_row` does what a step needs for one row. It adds the row's slopes to their sums, and returns what the row adds
+# to the loss. (Again, g is 1/n.)
 #
 # **The marks `# model`, `# forward`, `# loss`, `# backward` and `# update` are in the code of every level**, so that
 # the levels can be laid side by side.
@@ -1410,20 +1412,20 @@ checks.answer_to("01-last-bits")
 # All 8,000 losses are equal. Your own instructions train a line.
 #
 # The last loss is printed twice: rounded, and in **hexadecimal**. `0x1.26b…p+3` means 1.26b… in base 16, times 2³
-# ([`float.hex`](https://docs.python.org/3/library/stdtypes.html#float.hex)). There, nothing is rounded. You will meet this
-# number on every level.
+# ([`float.hex`](https://docs.python.org/3/library/stdtypes.html#float.hex)). There, nothing is rounded. You will meet
+# this number on every level.
 #
 # **Why does the last bit matter?** A test with a tolerance lets small mistakes pass. A test for equal bits does not. So
-# you can swap any part of any level, and one comparison tells whether the result is the same. Where bits differ, there is
-# a cause: the operations have another order, a sum is split, or the processor used a *fused multiply-add*. That is one
-# instruction for a product and a sum, and it rounds once instead of twice.
+# you can swap any part of any level, and one comparison tells whether the result is the same. Where bits differ, there
+# is a cause: the operations have another order, a sum is split, or the processor used a *fused multiply-add*. That is
+# one instruction for a product and a sum, and it rounds once instead of twice.
 #
 # ### Result
 #
-# The weights are the record's, so the picture is the one above. Here the same function trains on real data, 342 penguins
-# near Palmer Station, Antarctica
-# ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this
-# bill and these flippers? (The inputs are *standardised*: mean 0, standard deviation 1.)
+# The weights are the record's, so the picture is the one above. Here the same function trains on real data, 342
+# penguins near Palmer Station, Antarctica ([Gorman, Williams and Fraser,
+# 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this bill and these flippers? (The
+# inputs are *standardised*: mean 0, standard deviation 1.)
 
 # %%
 penguins = tasks.penguins_mass()
@@ -1444,9 +1446,9 @@ figures.regression(penguins, penguin_fit)
 # row ──► 4 units, relu ──► 8 units, relu ──► 1 unit, sigmoid ──► p
 # ```
 #
-# A **relu** keeps a positive number and turns any other into 0. Why is it there? A weighted sum of lines is again a line,
-# so without relus three layers could do no more than one. A relu bends each line at the place where it crosses 0. With
-# several bends, a border can go round a ring.
+# A **relu** keeps a positive number and turns any other into 0. Why is it there? A weighted sum of lines is again a
+# line, so without relus three layers could do no more than one. A relu bends each line at the place where it crosses 0.
+# With several bends, a border can go round a ring.
 #
 # The **sigmoid** turns the last number into a probability p. The loss is the **binary cross-entropy**: each row counts
 # `-log p` if y = 1 and `-log(1 - p)` if y = 0, and the loss is the mean over all rows.
@@ -1457,8 +1459,8 @@ figures.classes(rings)
 
 # %% [markdown]
 # A relu chooses between two numbers. `select(condition, x, y)` does this: on Python's numbers at once, and on registers
-# with the instruction of `Condition`. The course has its own `exp` and `log`, because those of different libraries differ
-# in the last bit. (The notebook [exp and log](more/01_exp_and_log.ipynb) explains each line of them.)
+# with the instruction of `Condition`. The course has its own `exp` and `log`, because those of different libraries
+# differ in the last bit. (The notebook [exp and log](more/01_exp_and_log.ipynb) explains each line of them.)
 
 # %%
 #| export tasks
@@ -1492,9 +1494,9 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 # %% [markdown]
 # #### Your turn: back through relu
 #
-# The slopes are computed from the last layer to the first. Unit j of the next layer computes a z. Let `d[j]` be the slope
-# of the loss at this z. Output k of this layer, `h[k]`, goes into each unit of the next one, and unit j multiplies it by
-# `w[k][j]`:
+# The slopes are computed from the last layer to the first. Unit j of the next layer computes a z. Let `d[j]` be the
+# slope of the loss at this z. Output k of this layer, `h[k]`, goes into each unit of the next one, and unit j
+# multiplies it by `w[k][j]`:
 #
 # ```
 #            ┌─ w[k][0] ─► unit 0, slope d[0]
@@ -1535,8 +1537,8 @@ print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))
 
 # %% [markdown]
 # The way back begins at the loss. It uses `c`, which is p **clipped**: kept away from 0 and 1, where a logarithm would
-# be infinite. Read this table from top to bottom. The first row gives the slope at c, and each row after it multiplies by
-# the slope in its second column. (The slope of log c is 1/c, and that of log(1-c) is -1/(1-c). Here `g` is -1/n.)
+# be infinite. Read this table from top to bottom. The first row gives the slope at c, and each row after it multiplies
+# by the slope in its second column. (The slope of log c is 1/c, and that of log(1-c) is -1/(1-c). Here `g` is -1/n.)
 #
 # | forward | its slope | code |
 # |---|---|---|
@@ -1567,8 +1569,8 @@ print(f"slope at z {dz:.4f}   probability minus answer {p - answer:.4f}")
 # For one row, the product of the three slopes is `p - y`, as in textbooks. The record keeps the three factors: `p - y`
 # would round differently.
 #
-# From z on, your `through_relu` gives the slopes of the layers before. The slope for a weight is its input times the slope
-# at its unit:
+# From z on, your `through_relu` gives the slopes of the layers before. The slope for a weight is its input times the
+# slope at its unit:
 
 
 # %%
@@ -1744,10 +1746,10 @@ widgets.explore(
 # %% [markdown]
 # ## Side by side (5 min)
 #
-# Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, on **"5 more
-# lines"** to see what a line calls, and on the head of a level to see its launches, bytes and predicted time. In plain
-# Python, each operation counts as a launch that moves three numbers, 24 bytes. (Level 1's times are longer than above:
-# here they include writing the program.)
+# Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, on **"5
+# more lines"** to see what a line calls, and on the head of a level to see its launches, bytes and predicted time. In
+# plain Python, each operation counts as a launch that moves three numbers, 24 bytes. (Level 1's times are longer than
+# above: here they include writing the program.)
 
 # %%
 functions = reference.linear_regression, linear_regression
@@ -1889,8 +1891,8 @@ exercises.check("01-5", highest_rate)
 #
 # Next comes [2 · Kernels](02_kernels.ipynb). There the line's program is cut into small programs, each with a name.
 #
-# At the end of notebook 05, [a figure](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to
-# the instructions of this level.
+# At the end of notebook 05, [a figure](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down
+# to the instructions of this level.
 #
 # Six notebooks continue this one: [numbers](more/01_numbers.ipynb) (floats to the bit, and sums
 # that do not get stuck), [measuring](more/01_measuring.ipynb) (how far away memory is, and how fast a core can

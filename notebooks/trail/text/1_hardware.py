@@ -1,10 +1,11 @@
 # %% [markdown]
 # # Trail 1 · Hardware
 #
-# **In this notebook you write machine instructions that train a model. Its last loss is that of `model.fit`, bit for bit.**
+# **In this notebook you write machine instructions that train a model. Its last loss is that of `model.fit`, bit for
+# bit.**
 #
-# TensorFlow and PyTorch are frameworks for deep learning. Whatever a framework does, your processor does it with machine
-# instructions. In this notebook you write some yourself.
+# TensorFlow and PyTorch are frameworks for deep learning. Whatever a framework does, your processor does it with
+# machine instructions. In this notebook you write some yourself.
 #
 # This is the trail: five notebooks of half an hour each, one for each level of a small framework, `levels`. You need
 # Python, a little NumPy and the idea of a derivative. Some short functions are yours to write. If you leave one empty,
@@ -90,8 +91,8 @@ figures.scatter_inputs(task)
 # ```
 #
 # Likewise, the slope in w2 is x2·de. The slope in b is `de` itself. Your function gets g = 1/n. Write `de` as
-# `g * error + g * error`, as all five levels do. (`2 * g * error` gives the same bits. A division by n may end on another
-# digit.)
+# `g * error + g * error`, as all five levels do. (`2 * g * error` gives the same bits. A division by n may end on
+# another digit.)
 
 
 # %%
@@ -118,9 +119,9 @@ def line_slopes(error, row, g):
 # A processor knows no lists. A **register** holds one number inside the processor. A program **loads** a number from
 # memory into a register, does **arithmetic** on registers, and **stores** a register back to memory.
 #
-# We write Python that writes such a program, line by line. An object of the class `Register` stands for a register, which
-# *will hold* a number when the program runs. `*` between two of them does not multiply yet. It writes an instruction.
-# (The language is [LLVM](https://llvm.org/docs/LangRef.html)'s. A `double` is a number of 64 bits.)
+# We write Python that writes such a program, line by line. An object of the class `Register` stands for a register,
+# which *will hold* a number when the program runs. `*` between two of them does not multiply yet. It writes an
+# instruction. (The language is [LLVM](https://llvm.org/docs/LangRef.html)'s. A `double` is a number of 64 bits.)
 
 # %%
 lines = []  # the program so far
@@ -143,8 +144,8 @@ def arithmetic(instruction, x, y):
 
 
 # %% [markdown]
-# `load` and `store` write their instructions. `run` lets LLVM turn all lines into bytes for this processor. Then it calls
-# these bytes on arrays.
+# `load` and `store` write their instructions. `run` lets LLVM turn all lines into bytes for this processor. Then it
+# calls these bytes on arrays.
 
 # %% tags=["hide-input"]
 # load, store and run: you may skip how they work
@@ -185,8 +186,8 @@ run(x, y)
 print("3·3 + 3 =", y[0])
 
 # %% [markdown]
-# These four instructions did that. The recipe also needs a difference, z - y. LLVM's instruction for it is `fsub`. Write
-# `subtract` with one call of `arithmetic`, as `__add__` and `__mul__` do.
+# These four instructions did that. The recipe also needs a difference, z - y. LLVM's instruction for it is `fsub`.
+# Write `subtract` with one call of `arithmetic`, as `__add__` and `__mul__` do.
 
 
 # %%
@@ -255,9 +256,9 @@ def write_program():
 program = write_program()
 
 # %% [markdown]
-# Nothing has been computed yet: Python has only written a program. `pool()` returns the devices of this computer by name,
-# and `cpu:0` is its CPU. `put` copies an array into the device's memory, and `alloc` makes an empty one. Then one call
-# runs the program for all 8,000 batches:
+# Nothing has been computed yet: Python has only written a program. `pool()` returns the devices of this computer by
+# name, and `cpu:0` is its CPU. `put` copies an array into the device's memory, and `alloc` makes an empty one. Then one
+# call runs the program for all 8,000 batches:
 
 # %%
 cpu = hardware.pool()["cpu:0"]
@@ -287,8 +288,8 @@ def descend(w, slope, learning_rate):
 # ```
 # </details>
 #
-# The second version learns. Three more sums collect the slopes. Then the weights and the bias move. The new lines have the
-# comment `new`:
+# The second version learns. Three more sums collect the slopes. Then the weights and the bias move. The new lines have
+# the comment `new`:
 
 
 # %%
@@ -333,8 +334,8 @@ for line in program.text.split("\n"):
         print(line)
 
 # %% [markdown]
-# The first line is z - y. The others are yours, a pair for each weight and for the bias: the rate times the slope, and the
-# difference. The machine never calls `descend`. Python called it, to write these lines. Now train, in one call:
+# The first line is z - y. The others are yours, a pair for each weight and for the bias: the rate times the slope, and
+# the difference. The machine never calls `descend`. Python called it, to write these lines. Now train, in one call:
 
 # %%
 w, b = map(cpu.put, task.weights)
@@ -345,9 +346,9 @@ print("w", w.numpy().ravel().round(4), " b", b.numpy().ravel().round(4))
 figures.before_and_after(task, losses.numpy(), w.numpy(), b.numpy())
 
 # %% [markdown]
-# The program has found nearly 2, -3 and 3. The loss falls, but not to 0, because of the noise in the answers. (Grey is the
-# loss of each batch, and blue a mean of fifty. The scale is logarithmic: equal distances are equal factors.) The last
-# loss, 9.209, is that of one batch, and lies above the mean.
+# The program has found nearly 2, -3 and 3. The loss falls, but not to 0, because of the noise in the answers. (Grey is
+# the loss of each batch, and blue a mean of fifty. The scale is logarithmic: equal distances are equal factors.) The
+# last loss, 9.209, is that of one batch, and lies above the mean.
 #
 # The brackets show the last loss again, in **hexadecimal**: base 16, with the digits 0 to f, and `p+3` for "times 2³".
 # Here nothing is rounded. A test with a tolerance lets small mistakes pass. A test for equal bits does not. So every
