@@ -253,6 +253,22 @@ def operations(program):
     return len(re.findall(r"= f(?:add|sub|mul|div) ", inner))
 
 
+def program_cost(train, program, task, fit, predicted):
+    """Print what a task costs on level 1: its lines, and of a step the launches, operations, bytes and microseconds.
+
+    `predicted` is in seconds, and `fit` is what `train` returned. The measured time has no checks and no copies.
+    """
+    steps, batch = task.batches.shape
+    lines, _ = line_counts(read(train))
+    flops = batch * operations(program)
+    nbytes = batch * ((task.x.shape[1] + 1) * task.x.itemsize + 8)
+    measured = step_time(program, task)
+    print(f"{task.title}: {lines} lines, last loss {fit.losses[-1]:.4g}")
+    print("launches per step   operations   bytes per step   µs predicted   µs measured")
+    row = f"{f'1 in {steps:,}':>17}   {flops:10,}   {nbytes:14,}"
+    print(f"{row}   {predicted * 1e6:12.3g}   {measured * 1e6:11.3g}")
+
+
 def step_time(program, task, batch=None, steps=5000):
     """Seconds per step of level 1's training program, in one call of `steps` steps, without its checks and copies."""
     from levels.support.measure import seconds
@@ -286,9 +302,9 @@ def predicted(version, launches, nbytes, price):
     """Predict the seconds of a step: launches · price + max(flops / peak, bytes / bandwidth), as on level 1.
 
     The price is the time of a small launch. For a program with one launch it is the time of a run of a single step:
-    checks, tracing, assembling. The peak is that of float32 with all lanes; a row uses only one lane.
+    checks, tracing, assembling. The peak is that of one lane of float64: a row uses no more.
     """
-    from levels.support.machine import host_lanes
+    from levels.support.measure import lane_peak
 
-    flops = version.task.batches.shape[1] * operations_a_row(version) * host_lanes()
-    return launches * price + ground("pool")()["cpu:0"].roofline(flops, nbytes)
+    flops = version.task.batches.shape[1] * operations_a_row(version)
+    return launches * price + max(flops / lane_peak(), nbytes / ground("pool")()["cpu:0"].bandwidth)

@@ -29,12 +29,13 @@ def step_cost():
     from course import compare
     from levels.hardware import pool
     from levels.hardware.tasks import net_row
+    from levels.support.measure import lane_peak
 
     cpu = pool()["cpu:0"]
     flops = compare.operations(compare.program_of(net_row, tasks.rings()))
 
     def draw(batch, launches):
-        return figures.step_cost(cpu.peak, cpu.bandwidth, cpu.launch_time, flops, 32, batch, launches)
+        return figures.step_cost(lane_peak(), cpu.bandwidth, cpu.launch_time, flops, 32, batch, launches)
 
     batches = [10**k * m for k in range(5) for m in (1, 3)] + [100_000]
     launches = [0.001, 0.1, 1, 2, 5, 10, 20, 50, 100]

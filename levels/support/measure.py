@@ -26,29 +26,38 @@ def _launcher(text):
     return functools.partial(run, (ctypes.c_float * 256)())
 
 
-def _turns_text(sums, turns):
-    """Return a program that multiplies and adds `turns` times into each of `sums` vectors."""
-    kind = f"<{host_lanes()} x float>"
+def _turns_text(sums, turns, kind, how):
+    """Return a program that multiplies and adds `turns` times into each of `sums` registers."""
     each = range(sums)
     lines = [f"%factor = load {kind}, ptr %block, align 4", "br label %loop", "loop:"]
     lines += ["%i = phi i64 [0, %entry], [%next, %loop]"]
     lines += [f"%s{n} = phi {kind} [zeroinitializer, %entry], [%t{n}, %loop]" for n in each]
-    lines += [f"%p{n} = fmul contract {kind} %s{n}, %factor" for n in each]
-    lines += [f"%t{n} = fadd contract {kind} %p{n}, %s{n}" for n in each]
+    lines += [f"%p{n} = fmul {how} {kind} %s{n}, %factor" for n in each]
+    lines += [f"%t{n} = fadd {how} {kind} %p{n}, %s{n}" for n in each]
     lines += ["%next = add i64 %i, 1", f"%more = icmp slt i64 %next, {turns}"]
     lines += ["br i1 %more, label %loop, label %end", "end:"]
     lines += [f"store volatile {kind} %t{n}, ptr %block, align 4" for n in each]  # volatile: no sum is left out
     return "\n".join(["define void @program(ptr %block) {", "entry:", *lines, "ret void", "}", ""])
 
 
-def turn_time(sums, turns=200_000):
-    """Return the seconds for one multiply-add on each of `sums` independent sums, in all lanes, without memory."""
-    return seconds(_launcher(_turns_text(sums, turns))) / turns
+def turn_time(sums, turns=200_000, one_lane=False):
+    """Return the seconds for one multiply-add on each of `sums` independent sums, without memory.
+
+    It uses all lanes of float32, fused; or one lane of float64, where the product and the sum round on their own.
+    """
+    kind, how = ("double", "") if one_lane else (f"<{host_lanes()} x float>", "contract")
+    return seconds(_launcher(_turns_text(sums, turns, kind, how))) / turns
 
 
 def _peak(device):
     """Return the float32 operations per second of one core, with as many sums as it takes to hide the time of one."""
     return max(2 * host_lanes() * sums / turn_time(sums) for sums in (8, 12, 16, 24))
+
+
+@functools.cache
+def lane_peak():
+    """Return the operations per second of one core that computes with one float64 at a time, as notebook 01's programs."""
+    return max(2 * sums / turn_time(sums, one_lane=True) for sums in (8, 12, 16, 24))
 
 
 def _bandwidth(device, nbytes=2**28):

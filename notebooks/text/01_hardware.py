@@ -3,15 +3,13 @@
 #
 # **In this notebook you write a program in your machine's own instructions, and the program trains a model.**
 #
-# This course builds one small framework, `levels`, in five notebooks. Each notebook adds one level, as one builds a
-# house. You start on the ground: memory, instructions and time. You need Python, a little NumPy, and two sittings of
-# less than an hour and a half. At least five functions are yours to write. The course fills what you leave empty.
+# This course builds `levels`, a small framework for deep learning, in five notebooks. Each notebook adds one level, as
+# one builds a house. This one is the ground: memory, instructions and time. You need Python, a little NumPy, and two
+# sittings of less than an hour and a half. Five functions are yours to write. If you leave one empty, the course uses
+# its own.
 #
 # **Shift+Enter** runs a cell and goes on to the next one. If you see only the first line of a cell, run it like any
-# other.
-#
-# Below are the five levels. Shorter notebooks branch off from each level; *Where to go from here* names those
-# of level 1.
+# other. The next cell shows the five levels.
 
 # %%
 from course import build, figures, tasks  # the course's helpers, not `levels`
@@ -23,8 +21,8 @@ figures.you_are_here(1)
 # ## A surprise to begin with (5 min)
 #
 # Here are 2²⁵ ones, as 32-bit numbers. We add them up twice: with `sum`, and with `cumsum`, whose last entry is the sum
-# of everything. Before a surprise, this course asks what you expect. Run the next cell, choose an answer and commit to
-# it. The cell after it shows the result, and the one after that says whether you were right, and why.
+# of everything. What do you expect? Run the next cell, choose an answer and commit to it. The cell after it shows the
+# result, and the one after that says whether you were right, and why.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -52,20 +50,19 @@ print(f"cumsum {x.cumsum()[-1]:.0f}")
 checks.answer_to("01-ones")
 
 # %% [markdown]
-# `cumsum` lost half of the ones. A float32 has 24 significant bits
-# ([IEEE 754, 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)). From 2²⁴ = 16,777,216 on, it can only count in steps
-# of two, so adding one changes nothing, and `cumsum` gets stuck. `sum` adds up blocks first
-# ([NumPy's notes on `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)) and does not get stuck.
-# **The order of a sum is part of the answer**, and the author of the loop decides it. In this course you write every
-# loop.
+# `cumsum` lost half of the ones. A float32 has 24 significant bits ([IEEE 754,
+# 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)). So 16,777,217, which is 2²⁴ + 1, is not a float32. It lies
+# halfway between two of them, 16,777,216 and 16,777,218. Such a tie goes to the neighbour whose last bit is 0. Here
+# that is 16,777,216, so `cumsum` stays there. `sum` adds up blocks first ([NumPy's notes on
+# `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)). **The order of a sum is part of the
+# answer**, and the loop decides it. On this level you write the loops.
 
 # %% [markdown]
 # ## The line, in plain Python (12 min)
 #
 # Here are four hundred points. Each has two inputs, `x1` and `x2`, and one answer `y`. The answers were made as
-# `2·x1 - 3·x2 + 3`, plus noise of standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for
-# them. This task is called *the line*. A hundred more points, the **test rows**, are kept aside, and training never
-# sees them.
+# `2·x1 - 3·x2 + 3`, plus noise of standard deviation 2. We look for the 2, the -3 and the 3. This task is called *the
+# line*. A hundred more points, the **test rows**, are not used for training.
 
 # %%
 task = tasks.linear()
@@ -86,9 +83,11 @@ figures.scatter_inputs(task)
 #                               (its gradient); the learning rate says how far
 # ```
 #
-# We begin with the sum of products in `z`. A cell whose first line is `#| export NAME` goes into
-# `levels/hardware/NAME.py`, for all higher levels. (`lab --write most`: you write what is marked `most`.) The last
-# cell writes these.
+# We begin with the sum of products in `z`.
+#
+# Cells that begin with `#| export NAME` are the framework. The last cell of this notebook saves them in
+# `levels/hardware/NAME.py`, where the higher levels find them. (With `python3 -m course lab --write most`, you also
+# write what is marked `most`.)
 
 # %%
 #| export formulas most dot
@@ -122,9 +121,9 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # ### Your turn: the slope
 #
 # In which direction does the loss fall? The loss is a mean over n rows, so each row adds e·e/n to it. If e grows by a
-# tiny amount, the loss grows by `de` = 2·e/n times that amount. This factor is the **slope** of the loss with respect
-# to e. If w1 grows by a tiny amount, e grows by x1 times that amount. When one change causes the next, their slopes are
-# multiplied. This is the **chain rule**:
+# tiny t, the loss grows by about 2·e/n · t. The factor 2·e/n is the **slope** of the loss with respect to e. We call it
+# `de`. If w1 grows by a tiny t, e grows by x1 · t. When one change causes the next, their slopes are multiplied. This
+# is the **chain rule**:
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
@@ -134,8 +133,8 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # So one row adds x1·de to the slope for w1, x2·de to the slope for w2, and de to the slope for b, because e grows
 # exactly as b does.
 #
-# Write `de` as `g·e + g·e`, with g = 1/n. (All five levels use this form; 2·e/n would sometimes round to another last
-# digit.)
+# Your function gets g = 1/n. Write `de` as `g * error + g * error`, as all five levels do. (`2 * g * error` gives the
+# same bits. A division by n may end on another digit.)
 
 
 # %%
@@ -158,15 +157,13 @@ def line_slopes(error, row, g):
 # ```
 # </details>
 #
-# Compare with a result by hand. For an error of 2 among ten rows, `de` is 0.4. With inputs 1 and 5, the slopes are 0.4
-# and 2:
+# By hand: for an error of 2 among ten rows, `de` is 0.4. With inputs 1 and 5, the slopes are 0.4 and 2.
 
 # %%
 print(line_slopes(2.0, [1.0, 5.0], 0.1))
 
 # %% [markdown]
-# Is it right? Nudge a weight up and down by a tiny amount, and see how much the loss changes. We use this check on all
-# five levels.
+# Is it right? Nudge a weight up and down by a tiny amount, and see how much the loss changes:
 
 # %%
 slope = 0.0
@@ -178,8 +175,8 @@ print(f"gradient {slope:.4f}   nudged {(up - down) / 2e-6:.4f}")
 
 # %% [markdown]
 # The formula and the nudge agree. The complete training in plain Python is in `course/reference.py`. It is the course's
-# **arithmetic of record**: every level is compared with its numbers. It begins with the first weights printed above and
-# takes 8,000 steps. That is 200 passes through the data, called **epochs**.
+# **record**: every level is compared with its numbers. It starts with the weights printed above and takes 8,000 steps.
+# That is 200 passes through the data, called **epochs**.
 
 # %%
 from course import reference
@@ -190,12 +187,12 @@ w, b = map(np.array, record_weights)
 print(f"w {w[0, 0]:.4f}, {w[1, 0]:.4f}   b {b[0, 0]:.4f}")
 
 # %% [markdown]
-# The weights are nearly 2, -3 and 3. The loss cannot fall to 0: the mean square of the noise is about 2·2 = 4, and by
-# chance 9 in the last batch.
+# The weights are nearly 2, -3 and 3. The loss cannot fall to 0, because of the noise: its mean square is about 2·2 = 4,
+# and by chance 9 in the last batch.
 #
-# Now watch the model learn. On the left is the loss of each batch, in grey, and the mean of fifty batches, in blue. On
-# the right is the prediction for each test row. **R²** is the share of the variation of y that the line explains; 1 is
-# all of it.
+# Now watch the model learn. On the left, grey is the loss of each batch, and blue the mean of fifty batches, on a
+# logarithmic scale. On the right is the prediction for each test row. **R²** is the share of the variation of y that
+# the line explains. 1 is all of it.
 
 # %%
 from types import SimpleNamespace
@@ -207,18 +204,15 @@ figures.regression(task, trained)
 # **A good place to stop.** You know what a step is, and which losses every level must give.
 
 # %% [markdown]
-# The rest of this notebook does the same in instructions for the machine.
-
-# %% [markdown]
 # ## One instruction (25 min)
 #
-# A processor has no instruction for a list or a loop. A **register** holds one number inside the processor. An
-# **address** is a place in memory. A program **loads** a number from memory into a register, does **arithmetic** on
-# registers, and **stores** a register back to memory. It can also jump to another instruction.
+# Now the same in instructions for the machine. A processor knows no lists. A **register** holds one number inside the
+# processor. An **address** is a place in memory. A program **loads** a number from memory into a register, does
+# **arithmetic** on registers, and **stores** a register back to memory. It can also jump to another instruction.
 #
 # Here is a program in the language of [LLVM](https://llvm.org/docs/LangRef.html), the compiler behind Clang, Rust and
-# numba. Names begin with `%`. A `double` is a float64, and a `ptr` is an address. The program returns nothing (`void`),
-# and `ret` ends it:
+# numba. It loads the number at the address `%x`, and stores its square at `%y`. All names begin with `%`. A `double` is
+# a float64, and a `ptr` is an address. The program returns nothing (`void`), and `ret` ends it:
 
 # %%
 TEXT = """
@@ -232,10 +226,8 @@ define void @program(ptr %x, ptr %y) {
 
 # %% [markdown]
 # `machine_code(text)` lets LLVM turn such a text into bytes for your processor. It returns an object that owns the
-# bytes, and the address at which they begin. The function comes from `levels/support`, whose code the notebooks use but do not
-# explain.
-#
-# NumPy knows the address of an array's numbers, and `ctypes` calls the code at an address:
+# bytes, and the address at which they begin. (The notebooks use `levels/support` like a library, and do not explain its
+# code.) NumPy knows the address of an array's numbers, and `ctypes` calls the code at an address:
 
 # %%
 import ctypes
@@ -256,18 +248,16 @@ y
 
 # %% [markdown]
 # Nine, computed by your own program. Nobody wants to write such text by hand. So we write an **assembler**: Python
-# objects that write the lines of a program. It has three parts, and this is the first one, the `Writer`. It holds the
-# lines.
+# objects that write the lines of a program. It has three parts. The first is the `Writer`, which holds the lines.
 #
 # - `lines` are the instructions so far. `write` appends one. A register can be set only once, so each instruction gets
 #   a new one: `%v0`, `%v1`, …
 # - A **word** is 64 bits that a call hands to the program: an address, a size or a number. All words lie in one block
-#   of memory, which begins at `%words`. `word` writes the two lines that find a word and load it. They go into
-#   `entry`, the lines that run once, before the others. The instruction `getelementptr` computes the address of a place
-#   in an array, counted from 0, and `i64` is a 64-bit whole number.
+#   of memory, which begins at `%words`. `word` writes two lines: `getelementptr` computes the address of the word, and
+#   `load` loads it. Both go into `entry`, the lines that run once, before the others. (`i64` is a 64-bit whole number.)
 # - A **slot** is memory for something that changes. `alloca` reserves it.
 #
-# The functions of `writing` refuse what no program can contain, in a sentence. The first cell begins a file.
+# The functions of `writing` refuse a mistake with an error message. (The next cell is the head of another file.)
 
 # %%
 #| export values
@@ -277,7 +267,7 @@ REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
 
 
 # %% [markdown]
-# (`arrays`, `bounds` and `scopes` are for later sections. A size is a number, or a word that each call fills in.)
+# (`arrays`, `bounds` and `scopes` are for later sections. A size is a number, or the name of a word.)
 
 
 # %%
@@ -352,10 +342,10 @@ run(a, numbers, answer)
 print(answer)
 
 # %% [markdown]
-# Now `v * v + v` instead of text. The central idea is the `Register`. This Python object stands for something that a
-# register of the processor *will hold* when the program runs. `a` is its writer, and `scope` is the loop in which it is
-# set. (Its base, `Unknown` of `levels/support`, refuses every operator: an `if` on such an object, for instance, because
-# its number is not known yet.)
+# We want to write `v * v + v` instead of text. So here is the central idea of this level, the `Register`. This Python
+# object stands for something that a register of the processor *will hold* when the program runs. `a` is its writer, and
+# `scope` is the loop in which it is set. (Its base class, `Unknown`, raises an error for an `if`: the number is not
+# known yet.)
 
 
 # %%
@@ -378,8 +368,8 @@ class Register(Unknown):
 
 
 # %% [markdown]
-# `arithmetic` writes an instruction: `fadd`, `fsub`, `fmul` or `fdiv`. `operand` turns a value or a Python number into
-# text. A comparison is written in the same way; `fcmp olt` means x < y.
+# `arithmetic` writes an instruction. `operand` turns a value or a Python number into text. A comparison is written in
+# the same way; `fcmp olt` means x < y.
 
 
 # %%
@@ -406,7 +396,7 @@ def _program_of(x, y):
 # %% [markdown]
 # ### Your turn: an instruction
 #
-# An error is z - y, so we need to subtract. LLVM's instruction is `fsub`. **Write the function that subtracts.**
+# An error is z - y, so we need to subtract. LLVM's instruction is `fsub`. Write the function that subtracts.
 
 
 # %%
@@ -428,8 +418,8 @@ def subtract(x, y):
 # ```
 # </details>
 #
-# A `Value` is a number to compute with. The class is a table: an operator on the left, an instruction on the right.
-# `_both_ways` makes two methods of one function, for `v + 1.0` and for `1.0 + v`.
+# A `Value` is a number to compute with. Its class is a table, with an operator and its instruction per line.
+# `_both_ways` makes two methods, for `v + 1.0` and for `1.0 + v`.
 
 
 # %%
@@ -486,11 +476,11 @@ v * v + v
 print("\n".join(a.lines))
 
 # %% [markdown]
-# The `*` multiplied nothing. It wrote the instruction that will multiply. The last line is your `subtract`. It shows
-# 5.0 as LLVM wants it: the 64 bits of the number, in base 16.
+# The `*` multiplied nothing. It wrote the instruction that will multiply. Your `subtract` wrote the last line. There,
+# 5.0 is written as its 64 bits, in base 16.
 #
-# A comparison gives a `Condition`. A program has no `if`: its `select` writes an instruction that takes one of two
-# numbers. (`i1` is LLVM's type for yes or no.)
+# A comparison gives a `Condition`. How can a program choose? Our assembler writes no `if`: each row runs the same
+# instructions. `select` writes an instruction that takes one of two numbers. (`i1` is LLVM's type for yes or no.)
 
 
 # %%
@@ -508,26 +498,22 @@ class Condition(Register):
         return Value(a, a.write(f"select {condition}, {numbers}"))
 
 
-# %% [markdown]
-# Here is a program that chooses: it stores -7 as 0.
-
 # %%
 a = Writer("positive", "f8")
 v = Value(a, a.write(f"load double, ptr {a.word('x', 'ptr')}"))
-positive = (v > 0.0).select(v, 0.0)
-a.lines.append(f"store double {positive.register}, ptr {a.word('y', 'ptr')}")
-numbers, answer = np.array([-7.0]), np.array([1.0])
-run(a, numbers, answer)
-print(answer)
+(v > 0.0).select(v, 0.0)
+print("\n".join(a.lines))
 
 # %% [markdown]
+# `%v2` will be v if `%v1` is true, and else 0.0.
+#
 # **A good place to stop.** You can write instructions as Python's arithmetic, and run them.
 
 # %% [markdown]
 # ## A loop (16 min)
 #
-# Each program so far ran once, for one number. In LLVM's language, a loop is a set of blocks with jumps between them. A
-# block begins with a name, and a jump goes to such a name:
+# In LLVM's language, a loop consists of blocks with jumps between them. A block begins with a name, and a jump goes to
+# such a name:
 #
 # ```
 # … ──► test ──(i < end)──► body ──► back to test, with i + 1
@@ -536,7 +522,8 @@ print(answer)
 # ```
 #
 # Here is the text of a loop, with gaps. `icmp slt` tests whether i < end, and `br` jumps. The counter changes, so it
-# lies in a slot of memory. (LLVM will keep it in a register.) A program may have many loops, so each has a number, `n`.
+# lies in a slot. (LLVM's optimizer moves slots into registers where it can.) A program may have many loops, so each has
+# a number, `n`.
 
 # %%
 #| export writer
@@ -555,9 +542,9 @@ br label %test{n}
 after{n}:"""  # n: the number of the loop
 
 # %% [markdown]
-# The loop's counter is an `Index`. It knows its `extent`, the number that it always stays below. An `Array` of a
-# program knows its shape. Each size in the shape is a number, or a name such as `"rows"` if only the call will say how
-# many there are.
+# The loop's counter is an `Index`. It knows its `extent`: the counter always stays below that number. An `Array` of a
+# program knows its shape. A size in the shape is a number, or a name such as `"rows"`, whose number is known only at
+# the call. (A `NamedTuple` is a class whose objects have these fields and never change.)
 
 
 # %%
@@ -591,8 +578,8 @@ class Array(NamedTuple):
 
 # %% [markdown]
 # The second part of the assembler, `Loops`, writes loops. It also declares what each call hands over: arrays and
-# numbers. The body of a loop is what you write in a `with` block: Python's `contextmanager` runs our function up to its
-# `yield`, then the `with` block, and then the rest of the function. `scopes` lists the loops that are open.
+# numbers. The body of a loop stands in a `with` block. Python's `contextmanager` runs our function up to its `yield`,
+# then the `with` block, and then the rest of the function. `scopes` lists the loops that are open.
 
 
 # %%
@@ -636,7 +623,7 @@ class Loops(Writer):
 
 
 # %% [markdown]
-# v·v + v, for five numbers. `unchecked` writes the address of the i-th one:
+# Now v·v + v for five numbers. `unchecked` writes the address of the i-th one:
 
 
 # %%
@@ -663,8 +650,8 @@ print(answer)
 #
 # ### Your turn: the place of x[i, k]
 #
-# Our points have two inputs each, so `x` has rows. Memory has no rows. It is one long sequence of places, and the first
-# is place 0. Here are two rows of three numbers, with their places:
+# Our data `x` has rows. Memory has no rows. It is one long sequence of places, and the first is place 0. Here are two
+# rows of three numbers, with their places:
 #
 # ```
 # x[0,0]  x[0,1]  x[0,2]  x[1,0]  x[1,1]  x[1,2]
@@ -697,7 +684,7 @@ def flat(row, width, column):
 print(flat(1, 3, 2))  # x[1, 2]
 
 # %% [markdown]
-# So that `flat` can write instructions, we call it with whole numbers in registers. Their `*` and `+` write `mul` and
+# `flat` can also write instructions, if it is called with whole numbers in registers. Their `*` and `+` write `mul` and
 # `add`:
 
 
@@ -725,9 +712,9 @@ print("\n".join(a.lines))
 # Given numbers, `flat` computes. Given registers, it writes instructions.
 
 # %% [markdown]
-# ## Arrays that know their end (7 min)
+# ## Arrays that know their end (6 min)
 #
-# Two arrays of five numbers lie in one block of memory, `y` before `x`. By mistake a loop counts to 6 instead of 5, so
+# Two arrays of five numbers lie in one block of memory, `y` before `x`. By mistake a loop has 6 turns instead of 5, so
 # it writes one number too many:
 
 # %%
@@ -744,11 +731,11 @@ print("y", answer, " x", numbers)
 
 # %% [markdown]
 # `x` began with 3. That number is gone, and no error was raised. With 6,000,000 instead of 6, this notebook would have
-# crashed. But when we write the program, we already know how far the loop counts, and how large the array is. So the
+# crashed. But when we write the program, we already know the extent of the loop and the size of the array. So the
 # assembler can refuse the mistake before anything runs.
 #
-# `indices_of` compares the extent of each index with the size of its axis. If one of the two is a name, both are noted
-# in `bounds`, and compared at each call. (Whole numbers are indices, too.)
+# `indices_of` compares the extent of each index with the size of its axis, and notes both in `bounds`. If one of them
+# is a name, they are compared at each call. (Whole numbers are indices, too.)
 
 
 # %%
@@ -793,7 +780,7 @@ def address_of(a, array, indices):
 
 
 # %% [markdown]
-# Here are the loop to 5 and the loop to 6:
+# Here are the loop of 5 turns and the loop of 6:
 
 # %%
 a = Loops("five", "f8")
@@ -808,15 +795,12 @@ except IndexError as error:
 
 # %% [markdown]
 # The mistake is refused, and no memory was touched.
-#
-# **A good place to stop.** You can write loops, and no address leaves its array. This is the end of the first sitting.
-# In the second, your instructions train two models.
 
 # %% [markdown]
 # ## Memory (14 min)
 #
-# Each device, a CPU or a GPU, has memory of its own. A piece of it is called a **buffer**. Its `Spec` is the device, the
-# shape and the dtype. Shape and dtype say how many bytes it takes.
+# Each device, a CPU or a GPU, has memory of its own. A piece of it is called a **buffer**. Its `Spec` holds the device,
+# the shape and the dtype, and the number of bytes that follows from them.
 
 # %%
 #| export device
@@ -840,9 +824,9 @@ class Spec:
 
 
 # %% [markdown]
-# A `Buffer` is a Spec and the memory itself. The device counts the bytes in use, so a buffer reports when it is made
-# and when it is deleted. (A view of another buffer's numbers names that buffer as its `source`, and is not counted.) A
-# freed buffer gets a new Spec, which nothing else knows. So nothing that was made for the old one takes it any more.
+# A `Buffer` is a Spec and the memory itself. The device counts the bytes in use: a new buffer adds its bytes, and a
+# deleted one takes them off. (A buffer may also be a view of another one, its `source`. Then it is not counted.) A
+# freed buffer gets a new Spec, so that nothing that was made for the old one fits it.
 
 
 # %%
@@ -901,9 +885,8 @@ class Buffer:
 
 # %% [markdown]
 # A `Device` makes buffers and frees them. `put` copies an array into a new buffer, and `alloc` makes one whose numbers
-# are not set yet. All buffers of one shape and dtype share one Spec. The device also knows its speed. It is measured on
-# first use, and the section *What a step costs* explains it. (`empty`, `reshape`, `read` and `write` are NumPy's
-# functions here. The device of a GPU overrides them.)
+# are not set yet. All buffers of one shape and dtype share one Spec. (The section *What this level cost* explains
+# `roofline`. `empty`, `reshape`, `read` and `write` are NumPy's functions here. The device of a GPU overrides them.)
 
 
 # %%
@@ -965,9 +948,8 @@ class Device:
 
 
 # %% [markdown]
-# `pool()` returns this computer's devices by name. In the core there is one device: the CPUs. `levels_more` adds
-# others. `PLACE.device` says where a thread puts its arrays; the higher levels use it. `host_memory` finds out how much
-# memory this process may use.
+# `pool()` returns this computer's devices by name. `levels` has one device, the CPU, and `levels_more` adds others. The
+# higher levels put their arrays on `PLACE.device`.
 
 # %%
 #| export device
@@ -990,12 +972,16 @@ here = cpu.put(np.arange(3.0))
 print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 
 # %% [markdown]
-# ## The assembler (12 min)
+# **A good place to stop.** You can write loops that stay inside their arrays, and put numbers into a device's memory.
+# This is the end of the first sitting.
+
+# %% [markdown]
+# ## The assembler (16 min)
 #
 # A finished program is a `Program`. It puts the frame around the lines, as `run` did, and compiles them once. It is
-# called with buffers and numbers by name. `checked` of `levels/support` first looks at their dtypes and shapes, at each
-# row number and at the noted `bounds`, because the machine code checks nothing. `bind` does this once, and returns a
-# call without arguments.
+# called with buffers and numbers by name. The machine code checks nothing. So `checked` first looks at dtypes and
+# shapes, at each row number, and at the noted `bounds`. `bind` does this once, and returns a function to call many
+# times.
 
 # %%
 #| export program
@@ -1039,8 +1025,10 @@ class Program:
 
 
 # %% [markdown]
-# A value ends with its turn of the loop, so a running **sum** needs a place in memory that lasts longer. It starts at
-# 0.0. To add to it is to load what is there, add the term and store the result. `total()` gives what has been added up.
+# A register is set anew in each turn of the loop, so a running **sum** needs a slot, which lasts longer. It starts at
+# 0.0. `s += term` writes three instructions: load what is there, add the term, and store the result. `total()` loads
+# what has been added up. (LLVM's optimizer moves this slot into a register, too, as long as there are enough of them.
+# So the line's sums stay in registers when the program runs.)
 
 
 # %%
@@ -1070,9 +1058,9 @@ class Sum:
 
 
 # %% [markdown]
-# The third part is the `Assembler` itself. It adds loads, stores and sums. What a load gives is a `Value`. But a row
-# number becomes an `Index`: it stays below the number of rows, which stands in `rows_of`. A store sets no register. It
-# refuses arrays of row numbers, which were checked before the program runs and must stay as they are.
+# The third part is the `Assembler` itself. It adds loads, stores and sums. A load gives a `Value`. But an array that is
+# declared with `rows_of="rows"` holds row numbers, all below `"rows"`. A load from it gives an `Index`. A store refuses
+# it, because its numbers are checked before the program runs.
 
 
 # %%
@@ -1110,14 +1098,16 @@ class Assembler(Loops):
 # | in Python | in the program |
 # |---|---|
 # | `a = Assembler("first", "f8")` | a new program, in float64 |
-# | `x = a.array("x", "rows", 2)` | memory with a shape; the call will say how many `"rows"` there are |
+# | `x = a.array("x", "rows", 2)` | an array; the call will say how many `"rows"` there are |
+# | `p = a.array("p", "batch", rows_of="rows")` | an array of row numbers, all below `"rows"` |
+# | `a.number("rate")`, `a.count("batch")` | a number that the call hands over; a size as a number |
 # | `with a.loop("rows") as i:` | the loop, over the rows |
-# | `a.load(x, i, 0)`, `a.store(v, x, i, 0)` | a number from memory, and back |
+# | `v = a.load(x, i, 0)`, `a.store(v, x, i, 0)` | a number from memory, and back |
 # | `v * 2.0 + 1.0`, `v - w` | instructions; the minus calls your `subtract` |
 # | `s = a.sum()`, `s += v`, `s.total()` | a running sum |
 # | `a.assemble()` | the end: a `Program`, which is called with buffers by name |
 #
-# v·v + v again, for any number of rows:
+# Here is v·v + v again, now for any number of rows:
 
 # %%
 a = Assembler("squares", "f8")
@@ -1133,30 +1123,40 @@ squares(x=here, y=out)
 out.numpy()
 
 # %% [markdown]
-# A column that does not exist is refused while the program is written, and an array that is too short is refused at the
-# call:
+# What if an array is too short?
+
+# %% tags=["hide-input"]
+# a question: run me
+checks.predict(
+    "01-too-short",
+    "`squares` loops over the rows of `x`. What if `x` has 5 numbers and `y` 4?",
+    choices=[
+        "4 numbers are stored, then an error is raised",
+        "an error is raised, and nothing is stored",
+        "5 numbers are stored, the last one past the end of `y`",
+        "4 numbers are stored, and no error is raised",
+    ],
+)
 
 # %%
-a = Assembler("three_columns", "f8")
-x = a.array("x", "rows", 3)
+short = cpu.put(np.zeros(4))
 try:
-    a.load(x, 0, 3)
-except IndexError as error:
-    print(error)
-try:
-    squares(x=here, y=cpu.alloc((4,), "f8"))
+    squares(x=here, y=short)
 except ValueError as error:
     print(error)
+print(short.numpy())
+
+# %%
+checks.answer_to("01-too-short")
 
 # %% [markdown]
-# **A good place to stop.** A program is bound to arrays in memory, and each call is checked first.
+# **A good place to stop.** A program takes its arrays from memory, and each call is checked first.
 
 # %% [markdown]
 # ## The line as a program (14 min)
 #
 # We start with a small piece: the loss of ten rows. A batch is a list of row numbers. So a row is found in two steps:
-# load its number, then load what is in that row. (`a.count("batch")` is the size of the batch, as a number to compute
-# with.)
+# load its number, then load what is in that row.
 
 # %%
 a = Assembler("loss_of_a_batch", "f8")
@@ -1175,8 +1175,8 @@ loss_of_a_batch = a.assemble()
 print("\n".join(loss_of_a_batch.text.split("\n")[-19:-14]))
 
 # %% [markdown]
-# Here is the end of the loop's body: your subtraction, a product, and for `+=` a load, an addition and a store. Now we
-# hand over the memory and call it:
+# These lines are the end of the loop's body: your subtraction, a product, and for `+=` a load, an addition and a store.
+# Now we call the program with buffers:
 
 # %%
 x, y, w, b = map(cpu.put, (task.x, task.y, *task.weights))
@@ -1185,11 +1185,11 @@ loss_of_a_batch(x=x, y=y, w=w, b=b, picked=cpu.put(ten), out=answer)
 print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 
 # %% [markdown]
-# The two losses are equal to the last bit. The Python function `dot` ran while the program was *written*. The machine
-# sees no `dot` and no call, only products and sums.
+# The Python function `dot` ran while the program was *written*. The machine sees no `dot`, only products and sums.
 #
-# So a function that computes one row on Python's numbers also writes the instructions for one row. `_dense` computes
-# the prediction: the row times each column of the weights, plus the bias. (The line's weights have one column.)
+# So a function that computes one row on Python's numbers can also write the instructions for one row. `_dense` is such
+# a function. For each column j of the weights, it computes a prediction: `dot(row, column j)` plus the bias j. (The
+# line's weights have one column.)
 
 # %%
 #| export tasks
@@ -1202,8 +1202,8 @@ def _dense(inputs, w, b):
 
 
 # %% [markdown]
-# `line_row` goes through one row. It adds what the row contributes to the sums of the slopes, through your
-# `line_slopes`, and returns what the row adds to the loss. (As there, g is 1/n.)
+# `line_row` does what a step needs for one row. It adds the row's slopes to their sums, and returns what the row adds
+# to the loss. (Again, g is 1/n.)
 #
 # **The marks `# model`, `# forward`, `# loss`, `# backward` and `# update` are in the code of every level**, so that
 # the levels can be laid side by side.
@@ -1227,7 +1227,7 @@ def line_row(row, target, weights, sums, g):
 
 
 # %% [markdown]
-# On Python's numbers, for the row of the first check: the prediction is 3 too high by 2.
+# First on Python's numbers, for the row from above. The prediction is 3 and the answer 1, so the error is 2:
 
 # %%
 dw, db = [[0.0], [0.0]], [[0.0]]
@@ -1267,11 +1267,11 @@ print(descend(1.0, 2.0, 0.5))
 # %% [markdown]
 # Now the whole program. Its two loops go over the steps and over the rows of a batch:
 #
-# 1. The arrays and numbers that the call hands over come first. `_each` does something for each number of an array of
-#    weights, for instance loads it.
-# 2. Each step loads the weights, and begins one sum for the loss and one for each slope.
-# 3. The rows of the batch add to these sums, through `one_row`, which is `line_row` here.
-# 4. Then the weights move, through your `descend`.
+# 1. The arrays and numbers that the call hands over come first.
+# 2. Each step loads the weights, and begins one sum for the loss and one for each slope. `_each(array, make)` calls
+#    `make` for each place of an array of weights. `make` loads the weight there, or begins a sum for its slope.
+# 3. Each row of the batch adds to these sums. `one_row` does this; for the line, it is `line_row`.
+# 4. Then your `descend` computes the new weights, and they are stored.
 
 
 # %%
@@ -1311,9 +1311,19 @@ def write_steps(a, one_row, shapes):
 
 
 # %% [markdown]
-# ## The line, trained (11 min)
+# ## The two tasks on this level (30 min)
 #
-# Every level gives back the same kind of result, a `Fit`:
+# ### Data
+#
+# The line's data are those from above:
+
+# %%
+print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
+
+# %% [markdown]
+# ### Model and training
+#
+# Training gives back a `Fit`, on every level:
 
 # %%
 #| export tasks
@@ -1330,7 +1340,7 @@ class Fit(NamedTuple):
 
 # %% [markdown]
 # `train` writes the program, puts everything into memory, and calls the program once for all steps. `forward` computes
-# one row, as `_dense` does. To predict, it runs on Python's numbers.
+# the prediction of one row. For the line it is `_dense`. `predict` runs it on Python's numbers.
 
 
 # %%
@@ -1360,7 +1370,7 @@ def train(one_row, forward, x, y, weights, batches, rate):
 
 
 # %% [markdown]
-# With it, the task takes two lines. `check_task` refuses wrong data before anything runs.
+# Now the task takes two lines. `check_task` refuses wrong data before anything runs.
 
 
 # %%
@@ -1402,18 +1412,20 @@ checks.answer_to("01-last-bits")
 # All 8,000 losses are equal. Your own instructions train a line.
 #
 # The last loss is printed twice: rounded, and in **hexadecimal**. `0x1.26b…p+3` means 1.26b… in base 16, times 2³
-# ([`float.hex`](https://docs.python.org/3/library/stdtypes.html#float.hex)). Each digit is four bits, so nothing is
-# rounded. You will meet this number on every level.
+# ([`float.hex`](https://docs.python.org/3/library/stdtypes.html#float.hex)). There, nothing is rounded. You will meet
+# this number on every level.
 #
-# **Why does the last bit matter?** A test with a tolerance lets small mistakes pass; a test for equal bits does not. So
-# on all five levels you can swap any part, and one comparison tells whether the result is the same. Where bits differ,
-# there is a cause: the operations have another order, a product and a sum are **fused** into one instruction, which
-# rounds once instead of twice, or a sum is split into other parts.
+# **Why does the last bit matter?** A test with a tolerance lets small mistakes pass. A test for equal bits does not. So
+# you can swap any part of any level, and one comparison tells whether the result is the same. Where bits differ, there
+# is a cause: the operations have another order, a sum is split, or the processor used a *fused multiply-add*. That is
+# one instruction for a product and a sum, and it rounds once instead of twice.
 #
-# The same function works on real data, 342 penguins near Palmer Station, Antarctica
-# ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this
-# bill and these flippers? (The inputs are *standardised*: their mean is subtracted, and the result is divided by their
-# standard deviation.)
+# ### Result
+#
+# The weights are the record's, so the picture is the one above. Here the same function trains on real data, 342
+# penguins near Palmer Station, Antarctica ([Gorman, Williams and Fraser,
+# 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this bill and these flippers? (The
+# inputs are *standardised*: mean 0, standard deviation 1.)
 
 # %%
 penguins = tasks.penguins_mass()
@@ -1421,48 +1433,41 @@ penguin_fit = linear_regression(*penguins[:2], *penguins[4:7])
 figures.regression(penguins, penguin_fit)
 
 # %% [markdown]
-# In float32, with half the bytes, the loss agrees to three decimals. (Most processors also have wide registers. In them
-# one instruction works on 4, 8 or 16 float32 numbers, its **lanes**. `Lanes` in `levels_more.hardware` is an `Assembler`
-# that uses them.)
-
-# %%
-x, y, *start = (array.astype("f4") for array in (task.x, task.y, *task.weights))
-single = linear_regression(x, y, start, task.batches, task.learning_rate)
-print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]:.3f}")
-
-# %% [markdown]
 # **A good place to stop.** Your own instructions have trained the line, and its losses are right to the last bit.
 
 # %% [markdown]
-# ## A net (19 min)
+# ### The second task: a net
 #
 # Here are two rings of points, one inside the other. No straight line separates them, but a small deep neural network
-# (DNN) nearly does. It has three **dense layers**. Each consists of one or more lines side by side, its **units**:
+# (DNN) nearly does. It has three **dense layers**. Each layer consists of one or more lines, its **units**, which all
+# get the same inputs:
 #
 # ```
 # row ──► 4 units, relu ──► 8 units, relu ──► 1 unit, sigmoid ──► p
 # ```
 #
-# A **relu** keeps a positive number and turns any other into 0. The **sigmoid** turns the last number into a
-# probability p. The loss is the **binary cross-entropy**: each row counts `-log p` if y = 1 and `-log(1 - p)` if y = 0,
-# and the loss is the mean over all rows.
+# A **relu** keeps a positive number and turns any other into 0. Why is it there? A weighted sum of lines is again a
+# line, so without relus three layers could do no more than one. A relu bends each line at the place where it crosses 0.
+# With several bends, a border can go round a ring.
+#
+# The **sigmoid** turns the last number into a probability p. The loss is the **binary cross-entropy**: each row counts
+# `-log p` if y = 1 and `-log(1 - p)` if y = 0, and the loss is the mean over all rows.
 
 # %%
 rings = tasks.rings()
 figures.classes(rings)
 
 # %% [markdown]
-# A relu chooses. `select(condition, x, y)` writes the instruction of a `Condition`; on Python's numbers it chooses at
-# once. It comes from `levels/support`, with the course's own `exp` and `log`, because those of different libraries
-# differ in the last bit. (The notebook [exp and log](more/01_exp_and_log.ipynb) explains each line of them. The other
-# names are for the higher levels.)
+# A relu chooses between two numbers. `select(condition, x, y)` does this: on Python's numbers at once, and on registers
+# with the instruction of `Condition`. The course has its own `exp` and `log`, because those of different libraries
+# differ in the last bit. (The notebook [exp and log](more/01_exp_and_log.ipynb) explains each line of them.)
 
 # %%
 #| export tasks
 from levels.support.elementary import exp, log, select
 
 # %% [markdown]
-# The functions below compute with numbers, and write instructions for values:
+# Like `dot`, these functions compute with Python's numbers, and write instructions for registers:
 
 
 # %%
@@ -1487,11 +1492,11 @@ h1, h2, p = _forward(point, *floats)
 print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 
 # %% [markdown]
-# ### Your turn: back through relu
+# #### Your turn: back through relu
 #
-# The gradient goes back through the layers, from the last to the first. Let `d[j]` be the slope of the loss at unit j
-# of the next layer. Output k of this layer, `h[k]`, goes into each of those units, and unit j multiplies it by
-# `w[k][j]`:
+# The slopes are computed from the last layer to the first. Unit j of the next layer computes a z. Let `d[j]` be the
+# slope of the loss at this z. Output k of this layer, `h[k]`, goes into each unit of the next one, and unit j
+# multiplies it by `w[k][j]`:
 #
 # ```
 #            ┌─ w[k][0] ─► unit 0, slope d[0]
@@ -1501,8 +1506,8 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 #   slope at h[k]:  d[0]·w[k][0] + d[1]·w[k][1] + d[2]·w[k][2]
 # ```
 #
-# But where relu made the output 0, a tiny change of its input changes nothing, so the slope is 0. Use `select`, and
-# `dot`, which adds in the right order: j = 0 first.
+# But where relu made the output 0, a tiny change of its input changes nothing, so the slope is 0. Use `select`, because
+# the function also writes instructions. Use `dot`, which adds in the right order: j = 0 first.
 
 
 # %%
@@ -1515,7 +1520,7 @@ def through_relu(d, h, w):
 # %% [markdown]
 # <details><summary>Hint</summary>For each k one number: the sum over j of d[j] · w[k][j], or 0.0.</details>
 # <details><summary>Second hint</summary><code>dot(d, row)</code> is such a sum, for a row of w.
-# <code>select(h[k] &lt;= 0.0, 0.0, …)</code> chooses: a program has no <code>if</code>.</details>
+# <code>select(h[k] &lt;= 0.0, 0.0, …)</code> chooses; our assembler writes no <code>if</code>.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -1525,15 +1530,15 @@ def through_relu(d, h, w):
 # ```
 # </details>
 #
-# By hand: 10 · 3 for the first output, and 0 for the second, which relu cut.
+# By hand, the first slope is 10 · 3. The second is 0, because there the relu gave 0.
 
 # %%
 print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))
 
 # %% [markdown]
 # The way back begins at the loss. It uses `c`, which is p **clipped**: kept away from 0 and 1, where a logarithm would
-# be infinite. Each row of this table multiplies by one more slope. The slope of log c is 1/c, and the slope of log(1-c)
-# is -1/(1-c). Here `g` is -1/n.
+# be infinite. Read this table from top to bottom. The first row gives the slope at c, and each row after it multiplies
+# by the slope in its second column. (The slope of log c is 1/c, and that of log(1-c) is -1/(1-c). Here `g` is -1/n.)
 #
 # | forward | its slope | code |
 # |---|---|---|
@@ -1564,8 +1569,8 @@ print(f"slope at z {dz:.4f}   probability minus answer {p - answer:.4f}")
 # For one row, the product of the three slopes is `p - y`, as in textbooks. The record keeps the three factors: `p - y`
 # would round differently.
 #
-# From there the slopes go back through your `through_relu`. The slope for a weight is its input times the slope at its
-# unit:
+# From z on, your `through_relu` gives the slopes of the layers before. The slope for a weight is its input times the
+# slope at its unit:
 
 
 # %%
@@ -1579,7 +1584,7 @@ def _add_slopes(dw, db, inputs, d):
 
 
 # %% [markdown]
-# `net_row` puts these pieces together, as `line_row` did for the line. It goes through one row, forward and back:
+# `net_row` puts these pieces together, as `line_row` did for the line:
 
 
 # %%
@@ -1607,9 +1612,7 @@ loss = net_row(point, answer, floats, sums, 1.0)
 print(f"loss {loss:.4f}   slope for the last bias {sums[5][0][0]:.4f}")
 
 # %% [markdown]
-# The slope for the last bias is the slope at z from above.
-#
-# Nothing else is new: `train` writes the net's program from `net_row`, as it wrote the line's from `line_row`.
+# The slope for the last bias is the slope at z from above. `train` can now write the net's program from `net_row`:
 
 
 # %%
@@ -1644,7 +1647,7 @@ print(f"{time.perf_counter() - start:.2f} s")
 checks.answer_to("01-net-time")
 
 # %% [markdown]
-# Plain Python would take about a minute, so we compare only 100 steps:
+# Plain Python would take about a minute, so we compare 100 steps:
 
 # %%
 short = rings._replace(batches=rings.batches[:100])
@@ -1656,76 +1659,65 @@ print(f"last loss {ring_fit.losses[-1]:.4g} ({ring_fit.losses[-1].hex()})")
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# The rings overlap, so no border can be right for every point.
-#
-# The same net tells female from male penguins. The rows of the table are the true answers, and the columns are the
-# net's.
-
-# %%
-sex = tasks.penguins_sex()
-figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
+# The rings overlap, so no border can be right for every point. (The same net tells female from male penguins, in
+# notebook 05.)
 
 # %% [markdown]
-# ## What a step costs (11 min)
+# ## What this level cost (9 min)
 #
 # Three numbers describe the speed of a machine. Its **peak** is the number of arithmetic operations (**flops**) that a
 # core does per second. Its **bandwidth** is the number of bytes that it reads from memory per second. And each call of
-# a program, a **launch**, takes some time before any work is done. `levels/support/measure.py` measures the three, and
-# the notebook [measuring](more/01_measuring.ipynb) explains how. Here they are for this machine:
+# a program, a **launch**, takes some time before any work is done.
+#
+# There are two peaks. Most processors have wide registers, in which one instruction works on 4, 8 or 16 float32 numbers
+# at once, its **lanes**. `cpu.peak` uses all lanes, and fused multiply-adds. Our programs compute with one float64 at a
+# time. Their peak is `lane_peak`. (The notebook [measuring](more/01_measuring.ipynb) explains how all of these are
+# measured.)
 
 # %% tags=["nbval-ignore-output"]
-print(f"peak of one core {cpu.peak / 1e9:.0f} billion flops per second")
+from levels.support.measure import lane_peak
+
+print(f"peak in all lanes {cpu.peak / 1e9:.0f} billion flops per second")
+print(f"peak in one lane {lane_peak() / 1e9:.1f} billion flops per second")
 print(f"bandwidth {cpu.bandwidth / 1e9:.1f} GB per second")
 print(f"launch {cpu.launch_time * 1e9:.0f} ns")
 
 # %% [markdown]
 # With these numbers we can predict. A program cannot end before its operations are done, nor before its bytes are
-# moved. This limit is called the **roofline**
+# moved. This lower limit is called the **roofline**
 # ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)). The launches come on top:
 #
 # ```
 # seconds = launches · launch_time + max(flops / peak, bytes / bandwidth)
 # ```
 #
-# A step of the line reads ten rows. Each row has two inputs, an answer and a row number: 32 bytes in float64.
-# `compare.operations` counts the operations in the program's text. One launch does all steps, so it hardly counts:
+# In both tasks a row has two inputs, an answer and a row number: 32 bytes in float64. `compare.operations` counts the
+# operations per row in the program's text. One launch does all steps. (The lines are those with a mark.)
 
 # %% tags=["nbval-ignore-output"]
 from course import compare
 
+
+def least_seconds(program, task):
+    steps, batch = task.batches.shape
+    flops = batch * compare.operations(program)
+    nbytes = batch * 32
+    at_least = max(flops / lane_peak(), nbytes / cpu.bandwidth)
+    return cpu.launch_time / steps + at_least
+
+
 line = compare.program_of(line_row, task)
-flops = compare.operations(line)
-print(f"{flops} operations per row")
-print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs per step")
-print(f"measured    {1e6 * compare.step_time(line, task):.4f} µs")
-
-# %% [markdown]
-# The two need not be equal. The program can be quicker, because its rows come from a *cache*, a small memory inside the
-# processor. It can be slower, because many operations wait for the result of another, and because it uses one lane of
-# the wide registers for which the peak is measured.
-#
-# Does a larger batch help?
-
-# %% tags=["hide-input"]
-# a question: run me
-checks.predict(
-    "01-batch",
-    "A batch of 100 is ten times the work of 10. How many times as long is its step?",
-    slider=(1, 12, 0.5),
-)
-
-# %% tags=["nbval-ignore-output"]
 net = compare.program_of(net_row, rings)
-small = 1e6 * compare.step_time(net, rings, 10)
-large = 1e6 * compare.step_time(net, rings, 100)
-print(f"batch 10 {small:.2f} µs   batch 100 {large:.2f} µs   {large / small:.1f} times")
-
-# %%
-checks.answer_to("01-batch")
+compare.program_cost(linear_regression, line, task, fit, least_seconds(line, task))
+compare.program_cost(dnn_classifier, net, rings, ring_fit, least_seconds(net, rings))
 
 # %% [markdown]
+# Both steps take longer than their lower limit. A core reaches its peak only if it can begin many operations before the
+# first has ended. Here many operations need the result of the one before: each sum is a chain of additions.
+#
 # The higher levels will call many small programs in each step. **What would that cost?** Move the sliders with the
-# mouse, or with Tab and the arrow keys. On the left, the dot is the step, and the grey line is the roofline.
+# mouse, or with Tab and the arrow keys. On the left, the dot is the step, and the grey line is the roofline. (0.001
+# launches per step are one launch in a thousand steps.)
 
 # %% tags=["hide-input", "nbval-ignore-output"]
 # the figure with two sliders: run me
@@ -1735,7 +1727,7 @@ flops = compare.operations(net)  # per row; its bytes are 32
 
 
 def draw(batch, launches):
-    speeds = cpu.peak, cpu.bandwidth, cpu.launch_time
+    speeds = lane_peak(), cpu.bandwidth, cpu.launch_time
     return figures.step_cost(*speeds, flops, 32, batch, launches)
 
 
@@ -1748,15 +1740,16 @@ widgets.explore(
 )
 
 # %% [markdown]
-# With fifty launches and a batch of a hundred, nearly all the time goes into calling. In a large batch, this cost
+# With fifty launches and a batch of a hundred, most of the time goes into calling. In a large batch, this cost
 # matters less. One large program avoids it, and on level 3 a compiler will write one.
 
 # %% [markdown]
-# ## Side by side with plain Python (6 min)
+# ## Side by side (5 min)
 #
-# Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, and on
-# **"5 more lines"** to see what a line calls. In plain Python, each operation counts as a **launch** that moves three
-# numbers, 24 bytes. (Level 1's predicted and measured times include the checks of the call, and are longer than above.)
+# Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, on **"5
+# more lines"** to see what a line calls, and on the head of a level to see its launches, bytes and predicted time. In
+# plain Python, each operation counts as a launch that moves three numbers, 24 bytes. (Level 1's times are longer than
+# above: here they include writing the program.)
 
 # %%
 functions = reference.linear_regression, linear_regression
@@ -1767,20 +1760,26 @@ compare.side_by_side(line, net)
 
 # %% [markdown]
 # The formulas are the same. Plain Python runs each line of code for each row. Level 1 runs each of its lines once, to
-# write the instructions down.
+# write the instructions down. Then the processor runs the instructions for each row.
 #
-# **How others spell it.** From notebook 03 on, programs for TensorFlow and PyTorch run on what you build here:
+# ## The same in TensorFlow and PyTorch (1 min)
+#
+# On this level both have names for devices and memory, but no program to write. (From notebook 03 on, programs for
+# TensorFlow and PyTorch run on what you build here.)
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
 # | the devices | `tf.config.list_physical_devices()` | `torch.cuda.device_count()` | `pool()` |
 # | put numbers on one | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
-# | memory in use | `tf.config.experimental.get_memory_info` | `torch.cuda.memory_allocated()` | `device.used` |
+# | memory in use | `tf.config.experimental.get_memory_info("GPU:0")` | `torch.cuda.memory_allocated()` | `device.used` |
 #
-# **What you can now do differently.** Before you profile a program, estimate its cost from its bytes, its operations
-# and its launches, and compare the measurement with the estimate. When two runs differ in the last digits, ask which
-# sum was reordered, fused or split, before you suspect a bug. When a loop is slow, read the instructions
-# that the compiler wrote for it.
+# ## What you do differently now (1 min)
+#
+# - Before you profile a program, estimate its cost from its bytes, its operations and its launches. Then compare the
+#   measurement with the estimate.
+# - When two runs differ in the last digits, ask first which sum has another order, and where a fused multiply-add was
+#   used. Only then suspect a bug.
+# - When a loop is slow, read the instructions that the compiler wrote for it.
 
 # %% [markdown]
 # ## Exercises (45 min, optional)
@@ -1886,12 +1885,14 @@ exercises.check("01-5", highest_rate)
 # - Write `dot` with Python's `sum`, and run `_forward` on floats in Python 3.11 and in 3.12. Which one gives the
 #   record's numbers? (Since 3.12 `sum` corrects its own rounding.)
 # - Reverse the rows of `reference.linear_step` as well. Are its losses equal to those of the reversed program above?
+
 # %% [markdown]
 # ## Where to go from here
 #
 # Next comes [2 · Kernels](02_kernels.ipynb). There the line's program is cut into small programs, each with a name.
 #
-# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) from `fit` downwards reaches this level at its stage 1a.
+# At the end of notebook 05, [a figure](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down
+# to the instructions of this level.
 #
 # Six notebooks continue this one: [numbers](more/01_numbers.ipynb) (floats to the bit, and sums
 # that do not get stuck), [measuring](more/01_measuring.ipynb) (how far away memory is, and how fast a core can

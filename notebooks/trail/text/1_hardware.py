@@ -1,13 +1,15 @@
 # %% [markdown]
 # # Trail 1 · Hardware
 #
-# **In this notebook you write machine instructions that train a model. Its last loss is that of `model.fit`, bit for bit.**
+# **In this notebook you write machine instructions that train a model. Its last loss is that of `model.fit`, bit for
+# bit.**
 #
-# Whatever a framework does, your processor does it with machine instructions. Once you have written some yourself, you know what
-# every level above has to produce.
+# TensorFlow and PyTorch are frameworks for deep learning. Whatever a framework does, your processor does it with
+# machine instructions. In this notebook you write some yourself.
 #
-# This is the trail: five notebooks of half an hour each, one for each level of a small framework, `levels`. You need Python, a little
-# NumPy and the idea of a derivative. Some short functions are yours to write. Where you leave one as it is, the course uses its own.
+# This is the trail: five notebooks of half an hour each, one for each level of a small framework, `levels`. You need
+# Python, a little NumPy and the idea of a derivative. Some short functions are yours to write. If you leave one empty,
+# the course uses its own.
 #
 # **Shift+Enter** runs a cell and goes on to the next one. Run every cell, from top to bottom.
 
@@ -22,8 +24,9 @@ figures.you_are_here(1)
 # %% [markdown]
 # ## A surprise to begin with (5 min)
 #
-# We add the seven numbers 0.1, 0.2, … 0.7 in each of their 5,040 orders. The next cell asks what you expect. Run it, choose and commit.
-# The cell after it shows the result, and the one after that says whether you were right, and why.
+# We add the seven numbers 0.1, 0.2, … 0.7 in each of their 5,040 orders. The next cell asks what you expect. Run it,
+# choose an answer and commit to it. The cell after it shows the result, and the one after that says whether you were
+# right, and why.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -48,22 +51,22 @@ print(*sorted(sums))
 checks.answer_to("1-orders")
 
 # %% [markdown]
-# Four sums, and none of them is a mistake. The loop decides the order, and with it the last digits. In this course you write the
-# loops. All five levels add in the same order, so they will agree to the last bit.
+# Four sums, and none of them is a mistake. Each addition rounds its result, so the order decides the last digits. All
+# five levels of this course add in the same order. So they will agree to the last bit.
 
 # %% [markdown]
 # ## The line (6 min)
 #
-# Here are four hundred points. Each has two inputs, x1 and x2, and one answer, y, which was made as `2·x1 - 3·x2 + 3` plus random
-# noise. We pretend not to know the 2, the -3 and the 3, and want to find them.
+# Here are four hundred points. Each has two inputs, x1 and x2, and one answer, y. The answers were made as
+# `2·x1 - 3·x2 + 3`, plus random noise. We look for the 2, the -3 and the 3.
 
 # %%
 task = tasks.linear()
 figures.scatter_inputs(task)
 
 # %% [markdown]
-# The **model** is `x1·w1 + x2·w2 + b`. Its **weights** w1 and w2 and its **bias** b start at a guess. Training repeats this recipe.
-# One round is a **step**:
+# The **model** is `x1·w1 + x2·w2 + b`. Its **weights** w1 and w2 and its **bias** b start at a guess. Training repeats
+# this recipe. One round is a **step**:
 #
 # ```
 # take ten points               a batch
@@ -73,29 +76,30 @@ figures.scatter_inputs(task)
 # w = w - rate · slope          each weight moves against its slope
 # ```
 #
-# The **slope** of the loss in w1 says how fast the loss grows when w1 grows. It is also called a **gradient**. The **rate** is a small
-# number, so that no step goes too far.
+# The **slope** of the loss in w1 says how fast the loss grows when w1 grows. It is also called a **gradient**. The
+# **rate** is a small number, so that no step goes too far.
 #
 # ### Your turn: the slope
 #
-# Take one point, a row of a batch of n. Its part of the loss is e·e/n. When e grows a little, this part grows 2·e/n times as much as e.
-# That is the slope in e, `de`. When w1 grows a little, e grows x1 times as much. Slopes along a chain are multiplied (the **chain
-# rule**):
+# Take one point, a row of a batch of n. Its part of the loss is e·e/n. If e grows by a tiny t, this part grows by about
+# 2·e/n · t. So 2·e/n is the slope in e. We call it `de`. If w1 grows by a tiny t, e grows by x1 · t. When one change
+# causes the next, their slopes are multiplied. This is the **chain rule**:
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
 #                            slope of the loss in w1:  x1 · de
 # ```
 #
-# Likewise, the slope in w2 is x2·de. The slope in b is `de` itself. Your function gets g = 1/n. Write
-# `de` as `g * error + g * error`. (Dividing by n sometimes rounds to another last digit, and all five levels must round alike.)
+# Likewise, the slope in w2 is x2·de. The slope in b is `de` itself. Your function gets g = 1/n. Write `de` as
+# `g * error + g * error`, as all five levels do. (`2 * g * error` gives the same bits. A division by n may end on
+# another digit.)
 
 
 # %%
 #| blank line_slopes
 def line_slopes(error, row, g):
-    """What one row adds to the slopes of (Σ error·error)·g, the loss: a list for the weights, a number for the bias."""
-    ...  # a list, with one number for each number of the row; and `de`
+    """What a row adds to the slopes of (Σ error·error)·g: of the weights, of b."""
+    ...  # a list, one number for each number of the row, and `de`
 
 
 # %% [markdown]
@@ -112,10 +116,12 @@ def line_slopes(error, row, g):
 #
 # ## One instruction (9 min)
 #
-# A processor knows nothing of lists. A program **loads** a number from memory into a **register**, does **arithmetic** between
-# registers, and **stores** a register back to memory. We write Python that writes such a program, line by line. A `Register`
-# *will hold* a number when the program runs. `*` between two of them does not multiply yet: it writes an instruction. (The
-# language is [LLVM](https://llvm.org/docs/LangRef.html)'s. A `double` is a number of 64 bits.)
+# A processor knows no lists. A **register** holds one number inside the processor. A program **loads** a number from
+# memory into a register, does **arithmetic** on registers, and **stores** a register back to memory.
+#
+# We write Python that writes such a program, line by line. An object of the class `Register` stands for a register,
+# which *will hold* a number when the program runs. `*` between two of them does not multiply yet. It writes an
+# instruction. (The language is [LLVM](https://llvm.org/docs/LangRef.html)'s. A `double` is a number of 64 bits.)
 
 # %%
 lines = []  # the program so far
@@ -138,8 +144,8 @@ def arithmetic(instruction, x, y):
 
 
 # %% [markdown]
-# `load` and `store` write their instructions. `run` lets LLVM turn all lines into bytes for this processor,
-# and calls these bytes on arrays.
+# `load` and `store` write their instructions. `run` lets LLVM turn all lines into bytes for this processor. Then it
+# calls these bytes on arrays.
 
 # %% tags=["hide-input"]
 # load, store and run: you may skip how they work
@@ -160,13 +166,15 @@ def store(value, array):
 
 def run(*arrays):
     names = ", ".join(f"ptr %{name}" for name in "xyz"[: len(arrays)])
-    engine, address = machine_code("\n".join([f"define void @program({names}) {{", *lines, "ret void", "}"]))
-    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address)(*(array.ctypes.data for array in arrays))
+    text = [f"define void @program({names}) {{", *lines, "ret void", "}"]
+    engine, address = machine_code("\n".join(text))
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address)
+    call(*(array.ctypes.data for array in arrays))
     lines.clear()
 
 
 # %% [markdown]
-# This program computes v·v + v:
+# This program loads a number v from `%x`, and stores v·v + v at `%y`:
 
 # %%
 v = load("%x")
@@ -178,8 +186,8 @@ run(x, y)
 print("3·3 + 3 =", y[0])
 
 # %% [markdown]
-# These four instructions did that. The recipe also needs a difference, z - y. LLVM's instruction for it is `fsub`. Write `subtract` with
-# one call of `arithmetic`, as `__add__` and `__mul__` do.
+# These four instructions did that. The recipe also needs a difference, z - y. LLVM's instruction for it is `fsub`.
+# Write `subtract` with one call of `arithmetic`, as `__add__` and `__mul__` do.
 
 
 # %%
@@ -199,25 +207,39 @@ def subtract(x, y):
 # ```
 # </details>
 #
-# ## The line, in instructions (14 min)
+# ## The line, in instructions (15 min)
 #
-# The `Assembler` of `levels` writes instructions as you did, and also knows arrays, loops and sums. Our first version only measures the
-# loss of each batch. `a.array` declares an array that the program gets when it is called. A size such as 2 is fixed; a size with a name
-# is read off the array.
+# The `Assembler` of `levels` writes instructions as you did. It also knows arrays, loops and sums. This is all that you
+# need:
+#
+# | in Python | in the program |
+# |---|---|
+# | `a = Assembler("the_line", "f8")` | a new program, for numbers of 8 bytes |
+# | `x = a.array("x", "rows", 2)` | an array of 2 columns; the call will say how many `"rows"` it has |
+# | `p = a.array("p", "batch", rows_of="rows")` | an array of row numbers, all below `"rows"` |
+# | `a.number("rate")`, `a.count("batch")` | a number that the call hands over; a size as a number |
+# | `with a.loop("batch") as r:` | a loop: r counts from 0 |
+# | `v = a.load(x, i, 0)`, `a.store(v, x, i, 0)` | a number from memory, and back |
+# | `v * w`, `v + w`, `v - w`, `v / w` | instructions |
+# | `s = a.sum()`, `s += v`, `s.total()` | a running sum, which starts at 0 |
+# | `a.assemble()` | the end: a program, which is called with its arrays and numbers by name |
+#
+# Our first program only measures the loss of each batch. A batch is a list of row numbers. So a row is found in two
+# steps: load its number, then load what is in that row.
 
 # %%
 from levels import hardware
 
 
 def write_program():
-    a = hardware.Assembler("the_line", "f8")  # f8: numbers of 8 bytes
+    a = hardware.Assembler("the_line", "f8")
     x, y = a.array("x", "rows", 2), a.array("y", "rows", 1)
     w, b = a.array("w", 2, 1), a.array("b", 1, 1)
-    # an entry of `batches` is the number of a row
     batches = a.array("batches", "steps", "batch", rows_of="rows")
-    losses, n = a.array("losses", "steps"), a.count("batch")  # n: how many rows in a batch
+    # n: how many rows in a batch
+    losses, n = a.array("losses", "steps"), a.count("batch")
     with a.loop("steps") as step:
-        loss = a.sum()  # starts at 0, and is kept while the inner loop runs
+        loss = a.sum()
         with a.loop("batch") as r:
             # load the number of a row, then its inputs
             i = a.load(batches, step, r)
@@ -234,8 +256,9 @@ def write_program():
 program = write_program()
 
 # %% [markdown]
-# Nothing has been computed yet: Python has only written a program. Put the arrays into the memory of a device, here the CPU. One call runs
-# the program for all 8,000 batches:
+# Nothing has been computed yet: Python has only written a program. `pool()` returns the devices of this computer by
+# name, and `cpu:0` is its CPU. `put` copies an array into the device's memory, and `alloc` makes an empty one. Then one
+# call runs the program for all 8,000 batches:
 
 # %%
 cpu = hardware.pool()["cpu:0"]
@@ -245,7 +268,7 @@ program(x=x, y=y, w=w, b=b, batches=batches, losses=losses)
 print(f"first loss {losses.numpy()[0]:.1f}, last {losses.numpy()[-1]:.1f}")
 
 # %% [markdown]
-# The batches differ, and so do their losses, but no weight has moved. So write the step itself:
+# The batches differ, and so do their losses, but no weight has moved. So write how a weight moves:
 
 
 # %%
@@ -265,22 +288,22 @@ def descend(w, slope, learning_rate):
 # ```
 # </details>
 #
-# The second version learns. Three more sums collect the slopes, and then the weights and the bias move. (`a.number` declares a number
-# in the same way.)
+# The second version learns. Three more sums collect the slopes. Then the weights and the bias move. The new lines have
+# the comment `new`:
 
 
 # %%
 def write_program():
-    a = hardware.Assembler("the_line", "f8")  # f8: numbers of 8 bytes
+    a = hardware.Assembler("the_line", "f8")
     x, y = a.array("x", "rows", 2), a.array("y", "rows", 1)
     w, b = a.array("w", 2, 1), a.array("b", 1, 1)
-    # an entry of `batches` is the number of a row
     batches = a.array("batches", "steps", "batch", rows_of="rows")
-    losses, n = a.array("losses", "steps"), a.count("batch")  # n: how many rows in a batch
+    # n: how many rows in a batch
+    losses, n = a.array("losses", "steps"), a.count("batch")
     rate = a.number("rate")  # new
     with a.loop("steps") as step:
-        loss = a.sum()  # starts at 0, and is kept while the inner loop runs
-        dw, db = [a.sum(), a.sum()], a.sum()  # new: the slopes of the weights and of the bias
+        loss = a.sum()
+        dw, db = [a.sum(), a.sum()], a.sum()  # new: the slopes
         with a.loop("batch") as r:
             # load the number of a row, then its inputs
             i = a.load(batches, step, r)
@@ -289,15 +312,13 @@ def write_program():
             z = row[0] * a.load(w, 0, 0) + row[1] * a.load(w, 1, 0) + a.load(b, 0, 0)
             error = z - a.load(y, i, 0)
             loss += error * error
-            # new: your line_slopes
-            slopes, de = line_slopes(error, row, 1.0 / n)
+            slopes, de = line_slopes(error, row, 1.0 / n)  # new, and three more
             dw[0] += slopes[0]
             dw[1] += slopes[1]
             db += de
         # store the mean of the squares
         a.store(loss.total() / n, losses, step)
-        # new: your descend
-        for k in (0, 1):
+        for k in (0, 1):  # new, and two more
             a.store(descend(a.load(w, k, 0), dw[k].total(), rate), w, k, 0)
         a.store(descend(a.load(b, 0, 0), db.total(), rate), b, 0, 0)
     return a.assemble()
@@ -313,8 +334,8 @@ for line in program.text.split("\n"):
         print(line)
 
 # %% [markdown]
-# The first line is z - y. The others are yours, a pair for each weight and for the bias: the rate times the slope, and the difference. The
-# machine never calls `descend`. Python called it, to write these lines. Now train, in one call:
+# The first line is z - y. The others are yours, a pair for each weight and for the bias: the rate times the slope, and
+# the difference. The machine never calls `descend`. Python called it, to write these lines. Now train, in one call:
 
 # %%
 w, b = map(cpu.put, task.weights)
@@ -325,12 +346,13 @@ print("w", w.numpy().ravel().round(4), " b", b.numpy().ravel().round(4))
 figures.before_and_after(task, losses.numpy(), w.numpy(), b.numpy())
 
 # %% [markdown]
-# The program has found nearly 2, -3 and 3. The loss falls (grey is each batch, blue a mean of fifty), but not to 0, because of the noise in
-# the answers. The last loss, 9.209, is that of one batch, and lies above the mean.
+# The program has found nearly 2, -3 and 3. The loss falls, but not to 0, because of the noise in the answers. (Grey is
+# the loss of each batch, and blue a mean of fifty. The scale is logarithmic: equal distances are equal factors.) The
+# last loss, 9.209, is that of one batch, and lies above the mean.
 #
-# The brackets show the last loss again, in **hexadecimal**: base 16, with the digits 0 to f, and `p+3` for "times 2³". Here nothing is
-# rounded, and you see every bit. A test with a tolerance lets small mistakes through, and a test for equal bits does not. So every level
-# must end on this number. On level 5, one call trains a model: `fit`. Does it end there, too?
+# The brackets show the last loss again, in **hexadecimal**: base 16, with the digits 0 to f, and `p+3` for "times 2³".
+# Here nothing is rounded. A test with a tolerance lets small mistakes pass. A test for equal bits does not. So every
+# level must end on this number. On level 5, one call trains a model: `fit`. Does it end there, too?
 
 # %%
 from levels.high_level import Sequential
@@ -350,8 +372,9 @@ print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 #
 # **A good place to stop.** Your instructions train the line as `fit` does, bit for bit.
 #
-# Next: [2 · Kernels](2_kernels.ipynb). The longer notebook of this level is [01_hardware](../01_hardware.ipynb): there you build the
-# assembler, guard the memory and train a net.
+# The last cell counts the functions that you have written; it calls them blanks. Next: [2 · Kernels](2_kernels.ipynb).
+# The longer notebook of this level is [01_hardware](../01_hardware.ipynb). There you build the assembler, keep programs
+# inside their arrays, and train a net.
 
 # %%
 trail.take_along()

@@ -20,7 +20,7 @@ from course.builder.cells import code_of
 from course.figures import HUES, LEVELS, accuracy, r_squared, tour
 from course.inspection import code_lines, compare, marks, side_by_side
 from course.inspection import comparison as compared
-from levels.support.machine import host_lanes
+from levels.support.measure import lane_peak
 from levels_more.hardware import exp, log, pool
 from levels_more.kernels import counted
 
@@ -114,9 +114,23 @@ def test_plain_python_launches_every_operation(line):
 def test_the_prediction_is_the_formula_of_level_1():
     cpu, double = pool()["cpu:0"], compare.Version("", 1, reference.linear_regression, None, LINE)
     single = double._replace(task=compare.in_float32(LINE))
-    assert compare.predicted(double, 3, 0, 2.0) == pytest.approx(6 + 160 * host_lanes() / cpu.peak)
-    assert compare.predicted(single, 0, 0, 2.0) == pytest.approx(160 * host_lanes() / cpu.peak)
+    assert compare.predicted(double, 3, 0, 2.0) == pytest.approx(6 + 160 / lane_peak())
+    assert compare.predicted(single, 0, 0, 2.0) == pytest.approx(160 / lane_peak())
     assert compare.predicted(single, 0, 1e12, 2.0) == pytest.approx(1e12 / cpu.bandwidth)
+
+
+def test_the_cost_of_a_task_on_level_1_is_printed(capsys):
+    own = importlib.import_module("levels.hardware.tasks")
+    for one_row, train, task in ((own.line_row, own.linear_regression, LINE), (own.net_row, own.dnn_classifier, NET)):
+        program = compare.program_of(one_row, task)
+        fit = train(*task[:2], *task[4:7])
+        compare.program_cost(train, program, task, fit, 2e-6)
+        first, heads, row = capsys.readouterr().out.splitlines()
+        steps, batch = task.batches.shape
+        operations = batch * compare.operations(program)
+        lines = marks.line_counts(marks.read(train))[0]
+        assert first == f"{task.title}: {lines} lines, last loss {fit.losses[-1]:.4g}" and len(heads) == len(row)
+        assert row.split()[:-1] == ["1", "in", f"{steps:,}", f"{operations:,}", f"{batch * 32:,}", "2"]
 
 
 def counted_by_hand(x):

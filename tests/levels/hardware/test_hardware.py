@@ -288,9 +288,9 @@ def test_a_program_that_could_leave_its_arrays_is_not_written(code):
 @pytest.mark.parametrize(
     "code, fits, leaves, message",
     [
-        (lambda a, x, rows: a.load(x, 0, 0), (1, 0), (0, 0), "index 0 of x.* up to 0; the size there is 0"),
+        (lambda a, x, rows: a.load(x, 0, 0), (1, 0), (0, 0), "axis 0 of x.* up to 0; the size there is 0"),
         (lambda a, x, rows: [a.load(x, i, 0) for i in enter(a, "m")], (4, 4), (3, 4), "up to 3; the size there is 3"),
-        (lambda a, x, rows: [a.load(x, 0, j) for j in enter(a, "n")], (3, 0), (4, 0), "index 1 of x"),
+        (lambda a, x, rows: [a.load(x, 0, j) for j in enter(a, "n")], (3, 0), (4, 0), "axis 1 of x"),
         (lambda a, x, rows: [a.store(1.0, x, i, 0) for i in enter(a, 4)], (4, 0), (3, 0), "up to 3; .* is 3"),
         (lambda a, x, rows: [a.load(rows, a.load(rows, i)) for i in enter(a, "m")], (4, 4), (5, 4), "up to 4; .* is 4"),
     ],

@@ -77,6 +77,11 @@ def test_the_peak_is_what_a_c_compiler_reaches(tmp_path):
     assert 1e9 < ours < 1e12
 
 
+def test_one_lane_computes_less_than_all_lanes():
+    print(f"one lane {measure.lane_peak() / 1e9:.1f} Gflop/s, all lanes {CPU.peak / 1e9:.1f}")
+    assert 5e8 < measure.lane_peak() < CPU.peak / 2
+
+
 def test_a_launch_takes_less_than_a_microsecond_or_a_few():
     launch = measure.MEASURES["cpu", "launch_time"](CPU)
     print(f"a launch takes {launch * 1e9:.0f} ns")
