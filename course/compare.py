@@ -2,7 +2,6 @@
 
 from course.inspection.compare import (
     by_op,
-    cost,
     measure,
     microseconds,
     operations,
@@ -14,7 +13,6 @@ from course.inspection.comparison import side_by_side
 
 __all__ = [
     "by_op",
-    "cost",
     "measure",
     "microseconds",
     "operations",

@@ -50,13 +50,6 @@ def microseconds(train, task, steps=1000, repeats=5):
     return statistics.median(times) / len(task.batches) * 1e6
 
 
-def cost(train, task, launches, nbytes, predicted, steps=1000):
-    """Print what one step costs: launches, bytes, microseconds predicted (`predicted` is in seconds) and measured."""
-    measured = microseconds(train, task, steps)
-    print("launches per step   bytes per step   µs predicted   µs measured")
-    print(f"{launches:17.4g}   {nbytes:14,.0f}   {predicted * 1e6:12.3g}   {measured:11.3g}")
-
-
 def by_op(train, task):
     """Train once, and print the time of a step's launches for each op. It times the `launch` in train's globals."""
     names = train.__globals__
