@@ -3,8 +3,9 @@
 #
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
-# This is the level of `tf.keras.Model`. The libraries torchkeras and Lightning add this level to PyTorch. It takes two
-# sittings of less than an hour and a half.
+# This is the level of `tf.keras.Model`. PyTorch itself has no `fit`, but two libraries add this level to it: Lightning
+# and [torchkeras](https://github.com/lyhue1991/torchkeras). The notebook takes two sittings of less than an hour and a
+# half.
 
 # %%
 from course import build, compare, figures, tasks
@@ -121,7 +122,7 @@ checks.answer_to("05-reversed")
 #
 # - **Speed.** It spends nearly all of its time in Python.
 # - **A memory.** It makes 8,000 losses, and returns only the last one.
-# - **Epochs.** An epoch is one pass through the data. Our `fit` makes only one, and cannot stop at a good loss.
+# - **Epochs.** It makes only one pass through the data, and cannot stop at a good loss.
 # - **Callbacks.** Other code cannot follow the training, to stop it or to save the weights.
 # - **Convenience.** Keras takes arrays, and names such as "mse".
 #
@@ -242,8 +243,7 @@ checks.predict(
 
 # %% [markdown]
 # Write it with the `dot` of level 1. It multiplies two lists number by number, and adds the products in their order.
-# (NumPy's `np.dot` also adds them up, but in an order that it does not tell.) `losses.tolist()` makes a list of the
-# losses.
+# (NumPy's `np.dot` does not say in which order it adds.) `losses.tolist()` makes a list of the losses.
 
 # %%
 #| export loops
@@ -475,8 +475,8 @@ last = float(student.history.losses[-1])
 print(f"last loss {last:.4g} ({last.hex()})")
 
 # %% [markdown]
-# This is not the 9.209 from above. The student saw the same 40 batches 200 times. The task puts the rows into a new
-# order in each epoch. So its last batch holds other rows than ours.
+# This is not the 9.209 from above. The student saw the same 40 batches 200 times, but the task shuffles its rows in
+# each epoch. So the last batch of the task holds other rows.
 #
 # **A good place to stop.** The loop is complete: it trains anything that has a `train_step`.
 #
@@ -669,10 +669,6 @@ for mistake in mistakes:
         print(error)
 
 # %% [markdown]
-# (PyTorch itself has no `fit`, but there are libraries that add one.
-# [torchkeras](https://github.com/lyhue1991/torchkeras) puts a module, a loss and an optimizer into a `KerasModel` with
-# `fit` and `evaluate`. Lightning asks for a class with a `training_step`.)
-#
 # The simplest model is `Sequential`, as at the beginning. It only keeps a list of layers, and inherits everything else.
 
 
@@ -834,9 +830,8 @@ checks.answer_to("05-patience")
 
 # %% [markdown]
 # Now we take a net that can learn its rows by heart: it has 193 weights, and learns the sex of only 60 penguins. First
-# we train it for 100 epochs. Then we start again from the same weights, with a patience of ten. (Beside this cell,
-# `function` prints a message: the step has too many numbers for each row to become one program, so its kernels are
-# called one by one.)
+# we train it for 100 epochs. Then we start again from the same weights, with a patience of ten. (A message of
+# `function` will appear: the step has too many numbers per row for one program, so its kernels are called one by one.)
 
 # %%
 from levels.mid_level import Adam
@@ -1050,8 +1045,8 @@ tour.five_levels(net)
 # %% [markdown]
 # ## Side by side (10 min)
 #
-# The table below shows one training step, written on each of the five levels: 1 and 2 in its upper half, 3 to 5 in its
-# lower half. Its rows are the parts of a step. **A click on the names of two levels shows these two side by side**, and
+# The table shows one training step, written on each of the five levels: 1 and 2 above, 3 to 5 below. Its rows are the
+# parts of a step. **A click on the names of two levels shows these two side by side**, and
 # says what a step of each consists of.
 
 # %%
