@@ -21,6 +21,8 @@ figures.you_are_here(4)
 # - `function` compiles a step, and its method `over` runs the step once per batch of row numbers.
 # - A `Module` finds the variables in its attributes.
 #
+# In the house of five levels, tensors were the bricks, and parts are the walls.
+#
 # ## A surprise to begin with (6 min)
 #
 # Do penguins with deeper bills weigh more? We fit a line of mass over bill depth to all 342 penguins. Then we fit one
@@ -729,8 +731,7 @@ OPTIMIZERS = {"sgd": SGD, "adam": Adam}
 # a question: run me
 checks.predict(
     "04-adam",
-    "Two weights have the gradients 1e-6 and 1e6. "
-    "How far does Adam's first step move them, at rate 0.001?",
+    "How far does Adam's first step at rate 0.001 go, for gradients of 1e-6 and 1e6?",
     choices=["1e-9 and 1,000", "both by nearly 0.001", "0.001 and 1,000"],
 )
 
@@ -759,8 +760,7 @@ checks.answer_to("04-adam")
 # a question: run me
 checks.predict(
     "04-race",
-    "A line over the raw millimetres, all rows in each step, plain SGD at rate 0.01. "
-    "What does the loss do?",
+    "A line over the raw millimetres, plain SGD at rate 0.01. What does the loss do?",
     choices=["it falls at once", "it falls, but slowly", "it grows without end"],
 )
 
@@ -851,8 +851,7 @@ def draw(columns, rate):
 
 widgets.explore(
     draw,
-    "The optimizer race: SGD and Adam on the loss of a line "
-    "through the penguins' masses over bill depths.",
+    "The optimizer race: SGD and Adam on the loss of a line through the penguins.",
     columns=[*inputs],
     rate=RATES,
     start={"rate": 0.002},

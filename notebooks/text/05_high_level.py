@@ -103,7 +103,7 @@ for level in levels:
 # a question: run me
 checks.predict(
     "05-reversed",
-    "We reverse the ten rows of each batch, and train again. "
+    "We reverse the order of the ten rows in each batch, and train again. "
     "How many of the 8,000 losses keep all their bits?",
     choices=["all of them", "about a third", "none of them"],
 )
@@ -812,7 +812,7 @@ class Patience(Callback):
 checks.predict(
     "05-patience",
     "The losses of eight epochs are 5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8. "
-    "With a patience of 2, how many epochs are run?",
+    "With a patience of 2, how many of the eight epochs are run?",
 )
 
 # %%

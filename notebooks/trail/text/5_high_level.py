@@ -18,8 +18,8 @@ figures.you_are_here(5)
 # %% [markdown]
 # ## A surprise to begin with (6 min)
 #
-# You have trained the line in instructions, by launches, with a tape and with a layer. Now all levels do it once more,
-# and we take the time.
+# You have trained the line with instructions, with launches, with a tape and with a layer. Now all levels do it once
+# more, and we take the time.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -51,8 +51,8 @@ for level in levels:
 checks.answer_to("5-slowest")
 
 # %% [markdown]
-# They all end on the same bits. Levels 3 to 5 take longer than level 1, because they first write the program, and then
-# run it.
+# They all end on the same bits. Levels 3 to 5 take longer than level 1: before their program runs, they trace the step
+# and compile it.
 #
 # ## The loop (9 min)
 #
@@ -62,6 +62,8 @@ checks.answer_to("5-slowest")
 
 # %%
 from levels.hardware import dot
+
+dot([1.0, 4.0], [30, 10])
 
 
 # %%
@@ -82,7 +84,7 @@ def epoch_loss(losses, rows):
 # ```
 # </details>
 #
-# By hand: 30 rows with a mean of 1 and 10 rows with a mean of 4 make 70, and over 40 rows that is 1.75.
+# By hand: 30 rows with a mean of 1 and 10 rows with a mean of 4 make 70, as above. Over 40 rows that is 1.75.
 
 # %%
 epoch_loss(np.array([1.0, 4.0]), [30, 10])
@@ -130,7 +132,8 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 # ## A model that owns its loop (4 min)
 #
 # With your loop and the parts of level 4, this is a whole model with `fit`. You give `fit` a function, the
-# **callback**, and your loop calls it as `tell`. The callback may also stop the training.
+# **callback**, and your loop calls it as `tell`. The callback may also stop the training. (`apply_gradients` changes
+# each variable by its gradient: it does what your `descend` did.)
 
 # %%
 from levels.low_level import GradientTape, constant, function
@@ -201,7 +204,7 @@ print(left, right, left + right)
 #
 # At the end, a **sigmoid** turns any number into a probability p between 0 and 1. The loss is the **binary
 # cross-entropy**, a mean over the points: a point costs -log p if y is 1, and -log(1 - p) if y is 0. An answer that is
-# sure and wrong costs most.
+# sure and wrong costs most. (`Dataset.from_batches` keeps the points together with the row numbers of all batches.)
 
 # %%
 from levels.high_level import Sequential
