@@ -366,9 +366,9 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 # tensors of both, and checks that they have the same shape. Then the loss takes the mean of what its own `call`
 # returns.
 #
-# Three checks come from `levels/support`. `check_labels` compares the shapes, and refuses probabilities outside of 0 to
-# 1. `check_floats` refuses whole numbers, unless they are `classes`. `check_unweighted` refuses weights of samples,
-# which only the losses of `levels_more` take.
+# Three checks come from `levels/support`. `check_labels` compares the shapes, and refuses a probability that is
+# negative or larger than one. `check_floats` refuses whole numbers, unless they are `classes`. `check_unweighted`
+# refuses weights of samples, which only the losses of `levels_more` take.
 
 # %%
 #| export losses most Loss.__call__
@@ -1201,7 +1201,8 @@ for row in line.rows + net.rows:
 # %% [markdown]
 # The first three rows are the line, the last three the net. On level 4 a compiled step moves as many bytes as on level
 # 3, and takes about as long. The layers are called only once, while the step is traced. The compiled program holds only
-# the ops that they called. (It is launched once for all 8,000 or 24,000 steps. The times include the compiling.)
+# the ops that they called. (It is launched once for all 8,000 or 24,000 steps.
+# The times include the compiling. For the line that is most of the time.)
 #
 # ## Side by side (4 min)
 #

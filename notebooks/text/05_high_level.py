@@ -707,8 +707,8 @@ print(f"last loss {last:.4g} ({last.hex()})")
 # %% [markdown]
 # The bits are the same. (For `fit`, one pass through a Dataset is an epoch, here of 8,000 batches.)
 #
-# Now we train a new model. Its starting weights and the order of its rows are drawn at random, with `RANDOM` of level
-# 4. With a seed, each run of the cell draws the same numbers.
+# Now we train a new model. Its starting weights and the order of its rows are drawn at random, with level 4's `RANDOM`.
+# With a seed, each run of the cell draws the same numbers.
 
 # %%
 from levels.mid_level import RANDOM
@@ -876,6 +876,9 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 
 # %% [markdown]
 # ### Model and training
+#
+# Both tasks train in the same way: `_train` sets the starting weights that all levels share, and calls `fit`. A task
+# only chooses its layers, its loss and its rate.
 
 # %%
 #| export tasks
