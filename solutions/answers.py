@@ -532,10 +532,20 @@ return needed
     ),
     "05-epoch_loss": Answers(
         right=[
-            "return float(np.dot(losses, rows) / sum(rows))",
-            "total = np.dot(losses, rows)\nreturn float(total) / float(sum(rows))",
+            "return dot(losses, rows) / sum(rows)",
+            "return float(sum(loss * n for loss, n in zip(losses, rows))) / sum(rows)",
+            """
+total = 0.0
+for k in range(len(rows)):
+    total += float(losses[k]) * rows[k]
+return total / float(sum(rows))
+""",
         ],
-        other_bits=["return sum(loss / sum(rows) * n for loss, n in zip(losses.tolist(), rows))"],
+        other_bits=[
+            "return sum(loss / sum(rows) * n for loss, n in zip(losses.tolist(), rows))",
+            "return float((losses * rows).sum()) / sum(rows)",
+            "return dot(losses[::-1].tolist(), rows[::-1]) / sum(rows)",
+        ],
         wrong={
             "return float(np.mean(losses))": "losses [1, 4] over 30 and 10 rows: expected 1.75, yours is 2.5",
             "return float(np.dot(losses, rows))": "1.75, yours is 70",

@@ -63,7 +63,7 @@ def fewest(run, racers, inputs, y, rates):
         best = valley(x, y).loss
         for name, racer in racers.items():
             times = [(arrival(run(racer(rate), x, y)[0], best), rate) for rate in rates]
-            updates, rate = min((time for time in times if time[0] is not None), default=("> 1,000", "any"))
+            updates, rate = min((time for time in times if time[0] is not None), default=("> 1,000", "none"))
             print(f"{table:12}  {name:{width}} {updates:>8} {rate:>8}")
 
 

@@ -184,7 +184,7 @@ def walked(notebook, name, cells):
     """Make the walk's links point to cells, and links to the walk point to the stage of this notebook's level."""
 
     def cell(found):
-        return f'href="{found[1]}.html#{cells[found[1], found[2]]}"'
+        return f'href="{found[1]}{found[2]}.html#{cells[found[2], found[3]]}"'
 
     stage = STAGES.get(name, "5a")
     for each in notebook["cells"]:
@@ -194,7 +194,7 @@ def walked(notebook, name, cells):
         for output in each.get("outputs", ()):
             if "text/html" in output.get("data", {}):
                 page = "".join(output["data"]["text/html"])
-                output["data"]["text/html"] = re.sub(r'href="(\w+)\.ipynb#cell-id=(\w+)"', cell, page)
+                output["data"]["text/html"] = re.sub(r'href="((?:\.\./)?)(\w+)\.ipynb#cell-id=(\w+)"', cell, page)
 
 
 def linked(page, here):

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from levels.hardware import dot
 from levels.low_level import function
 from levels.support.checks import check_int
 from levels.support.trainings import check_last_loss, check_losses
@@ -43,7 +44,7 @@ class History:
 
 def epoch_loss(losses, rows):
     """The mean over all rows: step k had a mean loss of losses[k] over rows[k] rows."""
-    return float(np.dot(losses, rows)) / sum(rows)
+    return dot(losses.tolist(), rows) / sum(rows)
 
 
 def run_epochs(epochs, tell, one_pass, ended):

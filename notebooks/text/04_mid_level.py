@@ -3,8 +3,8 @@
 #
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
-# This is the level of `tf.keras.layers` and `torch.nn`. You build four kinds of part: layers, losses, optimizers and datasets.
-# Each starts as a few lines. It takes two sittings of an hour each.
+# This is the level of `tf.keras.layers` and `torch.nn`. You build four kinds of part: layers, losses, optimizers and
+# datasets. Each starts as a few lines. The notebook takes two sittings of less than an hour and a half.
 
 # %%
 from course import build, figures, tasks
@@ -25,8 +25,8 @@ figures.you_are_here(4)
 #
 # ## A surprise to begin with (6 min)
 #
-# Do penguins with deeper bills weigh more? We fit a line of mass over bill depth to all 342 penguins. Then we fit one line to
-# each species: Adelies, Chinstraps and Gentoos.
+# Do penguins with deeper bills weigh more? We fit a line of mass over bill depth to all 342 penguins. Then we fit one
+# line to each species: Adelies, Chinstraps and Gentoos.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -42,13 +42,14 @@ checks.predict(
 )
 
 # %% [markdown]
-# The first cell reads three columns of the table as arrays. The second selects rows with a **mask**, an array with one true or
-# false per row: `depth[mask]` keeps the rows where the mask is true.
+# The first cell reads three columns of the table as arrays. The second selects rows with a **mask**, an array with one
+# true or false per row: `depth[mask]` keeps the rows where the mask is true.
 
 # %%
 import numpy as np
 
-birds = tasks.read("penguins.csv", ("species", "bill_depth_mm", "body_mass_g"), (str, str, str))
+columns = "species", "bill_depth_mm", "body_mass_g"
+birds = tasks.read("penguins.csv", columns, (str, str, str))
 birds = [bird for bird in birds if "NA" not in bird]
 species = np.array([name for name, _, _ in birds])
 depth, mass = np.array([[float(d), float(m)] for _, d, m in birds]).T
@@ -64,18 +65,19 @@ checks.answer_to("04-slopes")
 
 # %% [markdown]
 # In each species the slope is positive, and over all penguins it is negative. This is [Simpson's
-# paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x). If a model has no column for the species, it attributes the effect
-# of the species to the bill. Near the end of this notebook we add the species to the model and look at the sign again.
+# paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x). If a model has no column for the species, it attributes
+# the effect of the species to the bill. Near the end of this notebook we add the species to the model and look at the
+# sign again.
 #
-# A model is only as good as its columns, and a real model has many columns and therefore many weights. To keep the weights in
-# order, we build the model from parts, and each part keeps its own weights.
+# With more columns a model has more weights. To keep them in order, we build the model from parts, and each part keeps
+# its own weights.
 #
 # ## A part owns its variables (12 min)
 #
-# On level 3 the weights were loose variables, and every function took all of them as arguments. A **layer** keeps its own
-# weights. It computes the formula of both tasks, x · kernel + bias, for any number of **units**. A unit is one column of the
-# kernel, and it makes one number from all inputs. (Here, as in Keras, the **kernel** is the matrix of weights, not a program as
-# on level 2.)
+# On level 3 the weights were loose variables, and every function took all of them as arguments. A **layer** keeps its
+# own weights. It computes the formula of both tasks, x · w + b, for any number of **units**. A unit makes one number
+# from all inputs, with one column of w and one number of b. Keras calls w the **kernel** of the layer, and b its
+# **bias**. (This kernel is a matrix of weights. The kernels of level 2 are programs.)
 #
 # The formula is yours to write:
 
@@ -96,7 +98,8 @@ def affine(x, kernel, bias):
 
 # %% [markdown]
 # <details><summary>Hint</summary>Python has one operator for the matrix product.</details>
-# <details><summary>Second hint</summary>Begin with <code>x @ kernel</code> and add the bias last. NumPy adds it to every row.</details>
+# <details><summary>Second hint</summary>Begin with <code>x @ kernel</code> and add the bias last. NumPy adds it to
+# every row.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -112,8 +115,8 @@ kernel = np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
 affine(two_rows, kernel, np.array([[0.5, 0.0, 0.0]]))
 
 # %% [markdown]
-# Each row gives three numbers, one per unit. Next, we write a layer that owns `kernel` and `bias`. It makes them on its first
-# call, because the kernel's size depends on the input:
+# Each row gives three numbers, one per unit. Next, we write a layer that owns `kernel` and `bias`. It makes them on its
+# first call, because the size of the kernel depends on the input:
 
 # %%
 from levels.low_level import Variable
@@ -138,12 +141,12 @@ first = FirstLayer(1)
 print(first(line.x[:3]).numpy().ravel(), first.kernel.shape)
 
 # %% [markdown]
-# The first call builds the layer, and the caller passes no weights. But all weights start at zero. Put two such
-# units side by side, and let a third one, the top unit, read their results. Take two gradient steps. What are the weights of the
-# two lower units?
+# The first call builds the layer, and the caller passes no weights. But all weights start at zero. What comes of that?
+# We put two such units side by side, and let a third one, the top unit, read their results. Then we take two gradient
+# steps.
 #
-# In the first step only the top unit learns. The gradients of the lower units have the top unit's weights as a factor, and these
-# are still zero. In the second step the lower units learn too:
+# In the first step only the top unit learns. The gradients of the lower units have the top unit's weights as a factor,
+# and these are still zero. In the second step the lower units learn too:
 
 # %%
 from levels.low_level import GradientTape, nn, reduce_sum
@@ -154,7 +157,8 @@ def after_two_steps(hidden, top):
         with GradientTape() as tape:
             prediction = top(nn.sigmoid(hidden(line.x[:10])))
             loss = reduce_sum((prediction - line.y[:10]) ** 2)
-        for w, dw in zip((hidden.kernel, top.kernel), tape.gradient(loss, [hidden.kernel, top.kernel])):
+        weights = [hidden.kernel, top.kernel]
+        for w, dw in zip(weights, tape.gradient(loss, weights)):
             w.assign(w - 0.01 * dw)
     return hidden.kernel.numpy().round(4)
 
@@ -162,12 +166,12 @@ def after_two_steps(hidden, top):
 after_two_steps(FirstLayer(2), FirstLayer(1))
 
 # %% [markdown]
-# Each column holds the weights of one unit, and the two columns are equal. Units that start equal get equal gradients, so they
-# stay equal for ever, and two units can do no more than one. So weights must start at random.
+# Each column holds the weights of one unit, and the two columns are equal. Units that start equal get equal gradients,
+# so they stay equal, and two units can do no more than one. So weights must start at random.
 #
-# The range matters. If weights are too large, the numbers grow from layer to layer. If they are too small, the numbers fade.
-# [Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html), derive a range from the number of inputs and the
-# number of units:
+# Their range matters. If weights are too large, the numbers grow from layer to layer. If they are too small, the
+# numbers shrink. [Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html), derive a range from the
+# number of inputs and the number of units:
 
 # %%
 #| export layers
@@ -189,23 +193,27 @@ ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 
 # %% [markdown]
-# With two inputs and four units the limit is √(6 / 6) = 1. A function that makes starting weights is an **initializer**. An
-# **activation** is the function that a layer applies to its result, such as relu. The tables `INITIALIZERS` and `ACTIVATIONS`
-# list both by name, as Keras does.
+# With two inputs and four units the limit is √(6 / 6) = 1. A function that makes starting weights is an
+# **initializer**. An **activation** is the function that a layer applies to its result, such as relu. The tables
+# `INITIALIZERS` and `ACTIVATIONS` list both by their names, which are those of Keras.
 #
 # **A good place to stop.** A layer keeps its own weights, and they start at random.
 #
 # ## A layer that builds itself (9 min)
 #
-# The second version of a layer sets its dtype, and calls its `build`, once: in `build_for`. Each kind of layer writes its own
-# `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer does what a call of `FirstLayer` did.
-# If `trainable` is False, training does not change the variables of the layer. What holds a part decides: a part inside a layer
-# that is not trained is not trained, whatever the part itself says.
+# `Layer` is the class of all layers. Each kind of layer defines two methods: `build` makes the variables, with
+# `add_weight`, and `call` computes the result. A call `layer(x)` works in this order:
 #
-# The helpers come from `levels/support`. `Reconstructible` remembers the arguments of a part: `part.recreate()` makes another one
-# like it. With `built_once`, other threads wait while one builds the layer. `Unset` and `no_call` raise errors, until `__init__`
-# sets the attribute, and a class defines its `call`. `guarded` refuses an attribute whose name `Layer` uses. `check_call` and
-# `check_heard` refuse what only the layers of `levels_more` can do.
+# 1. On the first call, `build_for` sets the dtype of the layer, and calls its `build`.
+# 2. On every call, `call(x)` returns the result.
+#
+# A layer is a `Module`, so it also finds the variables of the layers inside it. If its `trainable` is False, training
+# changes none of them.
+#
+# The helpers come from `levels/support`. `Reconstructible` remembers the arguments of a part: `part.recreate()` makes
+# another one like it. With `built_once`, other threads wait while one builds the layer. `Unset` and `no_call` raise an
+# error for what is missing. `guarded` refuses an attribute whose name `Layer` uses. `check_call` and `check_heard`
+# refuse what only the layers of `levels_more` can do.
 
 # %%
 #| export layers
@@ -271,9 +279,9 @@ class Layer(Reconstructible, Module):
 
 
 # %% [markdown]
-# `Dense` is the layer of both tasks. Its `build` makes two variables, and its `call` is one line that uses your `affine`.
-# In Keras this layer is `tf.keras.layers.Dense(2)`. In PyTorch it is `torch.nn.Linear(4, 2)`, which needs the number of inputs,
-# too, and stores its `weight` as [out, in].
+# `Dense` is the layer of both tasks. Its `build` makes two variables, and its `call` is one line that uses your
+# `affine`. In Keras this layer is `tf.keras.layers.Dense(2)`. In PyTorch it is `torch.nn.Linear(4, 2)`, which needs the
+# number of inputs, too, and stores its `weight` as [out, in].
 
 
 # %%
@@ -302,40 +310,15 @@ print(dense(np.ones((3, 4), "f4")).shape, "from", dense)
 print(after_two_steps(Dense(2), Dense(1)))
 
 # %% [markdown]
-# The call built the layer. After the same two steps as before, the two units differ. From now on `dense` takes rows of four. For
-# other rows the matrix product of level 2 raises an error.
+# The call built the layer. After the same two steps as before, the two units differ. From now on `dense` takes rows of
+# four. For other rows the matrix product of level 2 raises an error.
 #
-# **A good place to stop.** A layer makes its own weights, and its units start different.
-#
-# ## A layer of layers (2 min)
-#
-# A layer may keep other layers, as attributes or in lists. It finds their variables together with its own.
-
-
-# %%
-class Twice(Layer):
-    """Two layers in a row."""
-
-    def __init__(self):
-        super().__init__()
-        self.hidden, self.top = Dense(4, "relu"), Dense(1)
-
-    def call(self, x):
-        return self.top(self.hidden(x))
-
-
-twice = Twice()
-twice(np.ones((3, 2), "f4"))
-twice
-
-# %% [markdown]
-# Each name is the path to a variable: `hidden.kernel` is the kernel of the layer in the attribute `hidden`. You did not have to
-# list the variables.
+# **A good place to stop.** A layer makes its own weights, and no two of its units start equal.
 #
 # ## What is wrong: losses (20 min)
 #
-# A **loss** is one number that says how wrong the predictions are. You write the squared error: for each prediction, take its
-# difference from the true value and multiply that by itself. The mean comes later.
+# A **loss** is one number that says how wrong the predictions are. You write the squared error: for each prediction,
+# take its difference from the true value, and multiply the difference by itself. The mean comes later.
 
 # %%
 #| export losses
@@ -353,7 +336,8 @@ def squared_error(y_true, y_pred):
 
 # %% [markdown]
 # <details><summary>Hint</summary>Subtract y_true from y_pred. That works number by number.</details>
-# <details><summary>Second hint</summary>Multiply the difference by itself. <code>error ** 2</code> gives the same.</details>
+# <details><summary>Second hint</summary>Multiply the difference by itself. <code>error ** 2</code> gives the
+# same.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -365,24 +349,26 @@ def squared_error(y_true, y_pred):
 # </details>
 
 # %%
-truth, guess = np.array([[1.0], [2.0]]), np.array([[1.5], [4.0]])
+truth = np.array([[1.0], [2.0]])
+guess = np.array([[1.5], [4.0]])
 print(squared_error(truth, guess).ravel(), squared_error(truth, guess).mean())
 
 # %% [markdown]
-# The squares are 0.25 and 4, and their mean is 2.125. That would do if the true values, the **labels**, always had the shape of
-# the predictions. Here a hundred labels have shape (100,), and the predictions have shape (100, 1):
+# The squares are 0.25 and 4, and their mean is 2.125. What if the true values, the **labels**, have another shape than
+# the predictions? Here a hundred labels have shape (100,), and the predictions have shape (100, 1):
 
 # %%
 squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
-# NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. Training would run without an error,
-# but the model would learn only the mean of all labels. So every loss first makes tensors of both, and checks that they have the
-# same shape: in its method `checked`. Then it calls its own `call`, and takes the mean.
+# NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. Training would run without
+# an error, but the model would learn only the mean of all labels. So every loss first calls `checked`, which makes
+# tensors of both, and checks that they have the same shape. Then the loss takes the mean of what its own `call`
+# returns.
 #
-# The checks come from `levels/support`. `check_labels` compares the shapes, and if `probabilities` is True it refuses numbers beyond
-# 0 and 1. `check_floats` refuses whole numbers, unless they are `classes`. `check_unweighted` refuses weights of samples, which
-# only the losses of `levels_more` take.
+# Three checks come from `levels/support`. `check_labels` compares the shapes, and refuses a probability that is
+# negative or larger than one. `check_floats` refuses whole numbers, unless they are `classes`. `check_unweighted`
+# refuses weights of samples, which only the losses of `levels_more` take.
 
 # %%
 #| export losses most Loss.__call__
@@ -439,10 +425,10 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# For a yes-or-no question the loss is the **cross-entropy**: minus the logarithm of the probability that the model gave to the
-# true answer. That probability is p where y is 1, and 1 - p where y is 0. Write both cases in one line, without an `if`: y times
-# one logarithm, plus 1 - y times the other, and a minus in front of the sum. For y = 0.5 the line then gives the mean of both
-# cases. Use the `log` that is imported above.
+# For a yes-or-no question the loss is the **cross-entropy**: minus the logarithm of the probability that the model gave
+# to the true answer. That probability is p where y is 1, and 1 - p where y is 0. Write both cases in one line, without
+# an `if`: y times one logarithm, plus 1 - y times the other, and a minus in front of the sum. Use the `log` that is
+# imported above.
 
 
 # %%
@@ -455,7 +441,8 @@ def cross_entropy(y_true, p):
 # %% [markdown]
 # <details><summary>Hint</summary>y_true is 0 or 1. Multiply one term by y_true and the other by 1 - y_true: one of them
 # vanishes.</details>
-# <details><summary>Second hint</summary>The terms are y_true * log(p) and (1 - y_true) * log(1 - p). Negate their sum.</details>
+# <details><summary>Second hint</summary>The terms are y_true * log(p) and (1 - y_true) * log(1 - p). Negate their
+# sum.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -466,7 +453,9 @@ def cross_entropy(y_true, p):
 # </details>
 
 # %%
-print(cross_entropy(np.array([1.0, 0.0, 0.0]), as_tensor(np.array([0.9, 0.9, 0.1]))).numpy().round(4))
+labels = np.array([1.0, 0.0, 0.0])
+probabilities = as_tensor(np.array([0.9, 0.9, 0.1]))
+print(cross_entropy(labels, probabilities).numpy().round(4))
 
 # %% [markdown]
 # An answer that is nearly sure costs little if it is right, and much if it is wrong.
@@ -475,12 +464,13 @@ print(cross_entropy(np.array([1.0, 0.0, 0.0]), as_tensor(np.array([0.9, 0.9, 0.1
 # a question: run me
 checks.predict(
     "04-certain",
-    "The truth is y = 1, and a prediction is certain of the opposite: p = 0. The loss is -log(p). What does our loss give?",
+    "The truth is y = 1, and a prediction is certain of the opposite: p = 0. "
+    "The loss is -log(p). What does our loss give?",
     choices=["infinity", "NaN", "about 16", "1"],
 )
 
 # %% [markdown]
-# Here is our loss. The cell after it tries that very case.
+# Here is our loss. The cell after it tries this case.
 
 
 # %%
@@ -510,16 +500,20 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 checks.answer_to("04-certain")
 
 # %% [markdown]
-# So p is **clipped**: it stays between 1e-7 and 1 - 1e-7. The loss is finite, but the gradient is 0. Where p is clipped, the loss
-# no longer depends on p. So the model learns nothing from the worst mistake of all. In `more/04_losses` an option, `from_logits`,
-# mends this flaw. (Keras mends it by itself: from a model that ends in a sigmoid, its loss takes the logit.)
+# So p is **clipped**: it stays between 1e-7 and 1 - 1e-7. The loss is finite, but the gradient is 0: where p is
+# clipped, the loss does not depend on p. So the model learns nothing from the worst mistake of all. The cure is to
+# compute the loss from the **logit**, the number that goes into the sigmoid. The option `from_logits` in
+# `more/04_losses` does that. (Keras does it by itself if a model ends in a sigmoid. In Keras 3.15 a logit of -200 gives
+# the loss 200 and a gradient of size 1. If Keras is given only a probability, it clips as we do.)
 #
-# **A good place to stop.** You have layers, and two losses that say how wrong their predictions are.
+# **A good place to stop.** You have layers, and two losses that say how wrong their predictions are. This is the end of
+# the first sitting.
 #
 # ## What to do about it: optimizers (7 min)
 #
-# An **optimizer** says how a variable changes, given its gradient. The oldest rule, gradient descent, subtracts the gradient times
-# a number, the **rate**. Write that rule:
+# An **optimizer** says how a variable changes, given its gradient. The oldest rule, gradient descent, subtracts the
+# gradient times a number, the **rate**. Write that rule. (On level 1 you wrote it for single numbers, with the
+# arguments in another order.)
 
 # %%
 #| export optimizers
@@ -554,8 +548,8 @@ def descend(rate, dw, w):
 print(descend(0.1, 2.0, 1.0))
 
 # %% [markdown]
-# Now we change all variables of a model at once. The model is the line of notebooks 1 to 3, and each step takes ten of its 400
-# points. `line.batches` holds the **row numbers** of these points for 8,000 steps.
+# Now we change all variables of a model at once. The model is the line of notebooks 1 to 3, and each step takes ten of
+# its 400 points. `line.batches` holds the **row numbers** of these points for 8,000 steps.
 
 # %%
 from levels.low_level import function
@@ -574,13 +568,15 @@ def step(x, y):
 
 
 losses = step.over(line.x, line.y, line.batches).numpy()
-print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel().round(2) for w in model.variables))
+print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}")
+print("w and b", *(w.numpy().ravel().round(2) for w in model.variables))
 
 # %% [markdown]
 # That is nearly w = (2, -3) and b = 3, the values that the data was made with. Two problems remain:
 #
 # - The rate is a number in the code. To change it, you would have to compile the step again.
-# - Many optimizers remember numbers for each variable, and our step has no place for them. Such numbers are called **slots**.
+# - Many optimizers remember numbers for each variable, and our step has no place for them. Such numbers are called
+#   **slots**.
 #
 # So an optimizer owns variables, too: one for the rate, one for the number of steps, and one for each slot.
 #
@@ -597,10 +593,10 @@ def _kept(array):
 
 
 # %% [markdown]
-# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. It counts the step. For each pair it
-# calls `update`, and assigns the new numbers to the variable and its slots. `_owned` checks the pairs. On the first call it also
-# calls `build`, which makes the optimizer's variables. Each variable of the model gets one slot for each name in `memory`.
-# `learning_rate` reads the rate, and assigns a new one to the variable.
+# `apply_gradients` takes pairs of gradient and variable. It counts the step. For each pair it calls `update`, and
+# assigns the new numbers to the variable and its slots. Before that, `_owned` checks the pairs. On the first call
+# `_owned` also calls `build`, which makes the optimizer's variables. Each variable of the model gets one slot for each
+# name in `memory`. `learning_rate` reads the rate, and assigns a new one to its variable.
 
 
 # %%
@@ -655,9 +651,9 @@ class Optimizer(Reconstructible, Module):
 
 
 # %% [markdown]
-# SGD, stochastic gradient descent, remembers nothing. So its `update` returns only the new w, from your function. (Keras calls it
-# the same way, `sgd.apply_gradients(…)`. In PyTorch `loss.backward()` stores each gradient with its weight, and `sgd.step()`
-# takes it from there.)
+# SGD, stochastic gradient descent, remembers nothing. So its `update` returns only the new w, from your function.
+# (Keras calls it the same way, `sgd.apply_gradients(…)`. In PyTorch `loss.backward()` stores a gradient in each
+# weight's `grad`, and `sgd.step()` reads it there.)
 
 
 # %%
@@ -670,10 +666,11 @@ class SGD(Optimizer):
 
 
 # %% [markdown]
-# You can change its rate at any time, and a compiled step uses the new one:
+# You can change its rate at any time. A compiled step uses the new rate:
 
 # %%
-w, sgd = Variable(np.array(1.0)), SGD(0.1)
+w = Variable(np.array(1.0))
+sgd = SGD(0.1)
 step = function(lambda: sgd.apply_gradients([(constant(np.array(1.0)), w)]))
 for rate in (0.1, 0.1, 0.001):
     sgd.learning_rate = rate
@@ -683,9 +680,9 @@ for rate in (0.1, 0.1, 0.001):
 # %% [markdown]
 # **A good place to stop.** An optimizer changes all variables of a model, and owns its rate.
 #
-# **Adam** ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980)) remembers two running means: `m` of the gradient, and `v` of
-# its square. At each step the new mean is β times the old mean plus (1 - β) times the new number. The mean begins at 0, so it is
-# too small at first. Here the gradient is always 1:
+# **Adam** ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980)) remembers two running means: `m` of the gradient,
+# and `v` of its square. At each step the new mean is β times the old mean plus (1 - β) times the new number. The mean
+# begins at 0, so it is too small at first. Here the gradient is always 1:
 
 # %%
 m, beta = 0.0, 0.9
@@ -694,9 +691,10 @@ for t in (1, 2, 3):
     print(f"step {t}: m = {m:.3f}, and m / (1 - βᵗ) = {m / (1 - beta**t):.3f}")
 
 # %% [markdown]
-# After t steps m is too small by the factor 1 - βᵗ, so Adam divides by that factor. Then it divides the mean of the gradient by
-# the root of the mean square. So each gradient is measured against its own usual size. (The code computes βᵗ as exp(t·log β),
-# because t, the number of steps, is the variable `iterations`, and `exp` is one of our ops.)
+# After t steps m is too small by the factor 1 - βᵗ, so Adam divides by that factor. Then it divides the mean of the
+# gradient by the root of the mean square. So each gradient is measured against its own usual size. (t, the number of
+# steps, is the variable `iterations`. We have an op for `exp` but none for powers, so the code computes βᵗ as exp(t·log
+# β).)
 
 
 # %%
@@ -733,7 +731,7 @@ OPTIMIZERS = {"sgd": SGD, "adam": Adam}
 # a question: run me
 checks.predict(
     "04-adam",
-    "Two weights have the gradients 1e-6 and 1e6. How far does Adam's first step move them, at rate 0.001?",
+    "How far does Adam's first step at rate 0.001 go, for gradients of 1e-6 and 1e6?",
     choices=["1e-9 and 1,000", "both by nearly 0.001", "0.001 and 1,000"],
 )
 
@@ -744,37 +742,37 @@ for gradient in (1e-6, 1e6):
         w = Variable(np.zeros(()))
         optimizer.apply_gradients([(constant(np.array(gradient)), w)])
         ends.append(float(w))
-    print(f"gradient {gradient:g}: SGD moves the weight by {ends[0]:g}, Adam by {ends[1]:.3g}")
+    print(f"gradient {gradient:g}: SGD moves w by {ends[0]:g}, Adam by {ends[1]:.3g}")
 
 # %%
 checks.answer_to("04-adam")
 
 # %% [markdown]
-# For SGD the rate is a factor. For Adam it is a distance: about how far a weight moves in one step. So the two need different
-# rates, and it is unfair to compare them at one rate.
+# For SGD the rate is a factor. For Adam it is a distance: about how far a weight moves in one step. So the two need
+# different rates, and a comparison at one rate is unfair.
 #
 # ## The race (14 min)
 #
-# Which optimizer is faster, and does it matter? We begin with SGD and predict the mass of 342 penguins in kg from their bill
-# depth in mm.
+# Which optimizer is faster, and does it matter? We begin with SGD and predict the mass of 342 penguins in kg from their
+# bill depth in mm.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
     "04-race",
-    "A line over the raw millimetres, all rows in each step, plain SGD at rate 0.01. What does the loss do?",
+    "A line over the raw millimetres, plain SGD at rate 0.01. What does the loss do?",
     choices=["it falls at once", "it falls, but slowly", "it grows without end"],
 )
 
 
 # %% [markdown]
 # This function fits a line, starting from zero, with all rows in each step. The step is the one from above, now with an
-# optimizer. The function returns the losses, the path of (w, b), and the model.
+# optimizer. The function returns the losses, the path of w and b, and the model.
 
 
 # %%
 def run(optimizer, x, y, updates=1000):
-    """Fit x @ w + b from zero, all rows in each step. Return losses, path (if x has one column) and model."""
+    """Fit x @ w + b from zero. Return losses, path (if x has one column), model."""
     model = Dense(1)
     model(x)
     model.set_weights([np.zeros(v.shape) for v in model.variables])
@@ -784,7 +782,8 @@ def run(optimizer, x, y, updates=1000):
         before = [constant(v) for v in model.variables if v.shape == (1, 1)]
         with GradientTape() as tape:
             loss = mse(y, model(x))
-        optimizer.apply_gradients(zip(tape.gradient(loss, model.variables), model.variables))
+        gradients = tape.gradient(loss, model.variables)
+        optimizer.apply_gradients(zip(gradients, model.variables))
         return loss, *before
 
     all_rows = np.broadcast_to(np.arange(len(x)), (updates + 1, len(x)))
@@ -802,34 +801,37 @@ print(*(f"{loss:.3g}" for loss in losses[:5]), "…", f"{losses[-1]:.3g}")
 checks.answer_to("04-race")
 
 # %% [markdown]
-# Each step makes the loss about 25 times as large. As a function of one weight, the mean squared error is a parabola. Its slope
-# is the distance d to the lowest point times a number, the **curvature**. So a step goes rate · curvature · d. Here the curvature
-# is twice the mean of x².
+# Each step makes the loss about 25 times as large. Why? As a function of one weight, the mean squared error is a
+# parabola. Let d be the distance to its lowest point. The slope is curvature · d, where the **curvature** is twice the
+# mean of x². A step goes rate · slope, which is rate · curvature · d.
 
 # %%
 curvature = 2 * (millimetres**2).mean()
 print(f"curvature {curvature:.0f}: a step goes {0.01 * curvature:.2f}·d")
 
 # %% [markdown]
-# A step of 5.96·d ends 4.96·d beyond the lowest point. The height of the loss above its minimum grows with the square of the
-# distance, so it becomes 4.96² ≈ 25 times as large. Only a step shorter than 2·d ends nearer than it began. That needs a rate
-# below 2/596, about 0.003. The curvature of the bias is only 2, so for the bias alone a rate of nearly 1 would do. But weight and
-# bias share one rate.
+# A step of 5.96·d ends 4.96·d beyond the lowest point. The height of the loss above its minimum grows with the square
+# of the distance, so it becomes 4.96² ≈ 25 times as large. Only a step shorter than 2·d ends nearer than it began. That
+# needs a rate below 2/596, about 0.003. The bias has a curvature of only 2, so a rate just below 1 would suit it. But
+# weight and bias share one rate.
 #
-# To **standardise** a column, subtract its mean and divide by its standard deviation. Then its weight has the curvature 2 as
-# well, and a change of the weight no longer calls for a change of the bias.
+# To **standardise** a column, subtract its mean and divide by its standard deviation. Then the curvature of its weight
+# is 2 as well. And the best bias no longer depends on the weight.
 
 # %%
-inputs = {"raw": millimetres, "standardised": tasks.standardise(millimetres, millimetres)[0]}
+standardised, _ = tasks.standardise(millimetres, millimetres)
+inputs = {"raw": millimetres, "standardised": standardised}
 losses, *_ = run(SGD(0.5), inputs["standardised"], kilograms)
 print(f"{losses[0]:.4f} {losses[1]:.4f} {losses[2]:.4f} … {losses[-1]:.4f}")
 
 # %% [markdown]
-# At rate 0.5 a step goes exactly the distance d, so SGD reaches the lowest point after one update. No optimizer is faster.
+# At rate 0.5 a step goes exactly the distance d, so SGD reaches the lowest point after one update. No optimizer is
+# faster.
 #
-# The next figure draws the paths of SGD and Adam on a map of weight and bias, with marks at the updates 1, 10, 100 and 1,000. In
-# the yellow ellipse the loss is within 1 % of the best one. An optimizer arrives when its path stays inside. **Which one does
-# better?** On raw millimetres, try the rates 0.002, 0.005 and 0.5. Then set `columns` to standardised.
+# The next figure draws the paths of SGD and Adam on a map of weight and bias, with marks at the updates 1, 10, 100 and
+# 1,000. In the yellow ellipse the loss is within 1 % of the best one. An optimizer has **arrived** when its path stays
+# in the ellipse. **Which one does better?** On raw millimetres, try the rates 0.002, 0.005 and 0.5. Then set `columns`
+# to standardised.
 
 # %% tags=["hide-input"]
 # the race, with two sliders: run me
@@ -840,45 +842,47 @@ RATES = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]
 
 def draw(columns, rate):
     x = inputs[columns]
-    runs = {name: run(racer(rate), x, kilograms)[:2] for name, racer in {"SGD": SGD, "Adam": Adam}.items()}
+    runs = {
+        "SGD": run(SGD(rate), x, kilograms)[:2],
+        "Adam": run(Adam(rate), x, kilograms)[:2],
+    }
     return race.drawn(columns, rate, x, kilograms, runs)
 
 
 widgets.explore(
     draw,
-    "The optimizer race: SGD and Adam on the loss of a line through the penguins' masses over bill depths.",
+    "The optimizer race: SGD and Adam on the loss of a line through the penguins.",
     columns=[*inputs],
     rate=RATES,
     start={"rate": 0.002},
 )
 
 # %% [markdown]
-# One rate cannot suit both. To be fair, this table gives each optimizer the best rate of the slider. ("any" means that no rate
-# was good enough.)
+# One rate cannot suit both. To be fair, this table gives each optimizer the best rate of the slider:
 
 # %%
 race.fewest(run, {"SGD": SGD, "Adam": Adam}, inputs, kilograms, RATES)
 
 # %% [markdown]
-# On raw millimetres Adam needs 328 updates, and SGD does not arrive in 1,000. On the standardised column SGD needs 1.
-# **Scaling was the cure, not Adam.** But the inputs of the inner layers of a deep net cannot be scaled beforehand, and there
-# Adam helps. (`more/04_optimizers` adds momentum to the race.)
+# On raw millimetres Adam arrives after 328 updates. SGD does not arrive within 1,000, at any rate of the slider. On the
+# standardised column SGD needs 1 update. **Scaling was the cure, not Adam.** But the inputs of the inner layers of a
+# deep net cannot be scaled beforehand, and there Adam helps. (`more/04_optimizers` adds momentum to the race.)
 #
 # **A good place to stop.** You have layers, losses and optimizers, and you know why to scale inputs first.
 #
-# ## Data that arrives in batches (9 min)
+# ## Data that arrives in batches (11 min)
 #
-# Training takes its rows in batches, in a new order for each pass over the data. The rows lie in memory, so a batch is just a few
-# row numbers. A generator could make them, but it has one flaw:
+# Training takes its rows in batches, in a new order for each pass over the data. The rows lie in memory, so a batch is
+# just a few row numbers. A generator could make these numbers, but it has one flaw:
 
 # %%
 order = (np.random.permutation(4)[:2] for _ in range(2))
 print(len(list(order)), len(list(order)))
 
 # %% [markdown]
-# The second pass finds nothing, because a generator runs only once. Training passes over the same data hundreds of times, so we
-# keep a function that *makes* the row numbers. That is what a **dataset** is: a recipe. A stage, such as `shuffle`, is a new
-# recipe around an old one.
+# The second pass finds nothing, because a generator runs only once. Training passes over the same data hundreds of
+# times, so we keep a function that *makes* the row numbers. That is what a **dataset** is: a recipe. A stage, such as
+# `shuffle`, is a new recipe around an old one.
 
 
 # %%
@@ -899,13 +903,11 @@ recipe = Recipe(lambda: np.arange(6)).shuffle().batch(3)
 print(np.sort(recipe.make().ravel()), recipe.make().shape)
 
 # %% [markdown]
-# Here the recipe made two passes. The sorted numbers show that the first pass holds all six rows. The shape shows that the
-# second has two batches of three. `Dataset` adds four things: a last batch that may be shorter, the arrays that `gather` takes
-# each batch from, a seed that repeats an order, and checks. It is made by `from_tensor_slices` from a tuple of arrays, or by
-# `from_batches` from two arrays and the row numbers of all batches.
+# Here the recipe made two passes. The sorted numbers show that the first pass holds all six rows. The shape shows that
+# the second has two batches of three.
 #
-# The shuffled recipe comes first. The seed and the number of the pass fix the order
-# ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that). Without a seed, `RANDOM` draws one.
+# Our class `Dataset` works like that. First comes its shuffled recipe. The seed and the number of the pass fix the
+# order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that). Without a seed, `RANDOM` draws one.
 
 
 # %%
@@ -932,8 +934,11 @@ def _shuffled(make, seed):
 
 
 # %% [markdown]
-# `shuffle` and `batch` are recipes around a recipe, as above. The argument `buffer_size` comes from TensorFlow, which draws each
-# row at random from a buffer of that many rows. Here it must be at least the number of all rows.
+# A `Dataset` holds arrays and a recipe, and `gather` takes the rows of a batch from the arrays. Its `shuffle` and
+# `batch` are recipes around a recipe, as above. The last batch may be shorter. A dataset is made by
+# `from_tensor_slices` from a tuple of arrays, or by `from_batches` from two arrays and the row numbers of all batches.
+# (The argument `buffer_size` comes from TensorFlow, which draws each row at random from a buffer of that many rows.
+# Here it must be at least the number of all rows.)
 
 
 # %%
@@ -990,42 +995,28 @@ class Dataset:
 
 
 # %% [markdown]
-# ## Two rings in batches (2 min)
-#
-# The first cell puts seven rows into batches of three. The second takes the 4,000 points of the two rings, shuffles all of them
-# and makes batches of 100. (A figure of the stages is in `more/04_pipeline`.)
-
-# %%
-print(*(x.numpy() for (x,) in Dataset.from_tensor_slices((np.arange(7.0),)).batch(3)))
-
-# %%
-rings = tasks.rings()
-
-
-def in_batches():
-    return Dataset.from_tensor_slices((rings.x, rings.y)).shuffle(4000, seed=1).batch(100)
-
 
 # %% [markdown]
-# Each pass has a new order, and the same seed gives the same orders again.
-#
-# The arrays themselves have not moved. So a compiled function can take a whole pass at once: `rows()` gives it the arrays and the
-# row numbers. The results equal those of a loop over the batches, to the last bit:
+# Here are seven rows in batches of three:
 
 # %%
-mean = function(lambda x, y: reduce_mean(x * y))
-arrays, batches = in_batches().rows()
-one_by_one = [float(mean(x, y)) for x, y in in_batches()]
-print(len(batches), "batches", mean.over(*arrays, batches).numpy().tolist() == one_by_one)
+data = Dataset.from_tensor_slices((np.arange(7.0),)).batch(3)
+print(*(x.numpy() for (x,) in data))
+(x,), batches = data.rows()
+print(x.numpy(), *batches)
 
 # %% [markdown]
+# A loop over a dataset gives one batch after the other. `rows()` gives the arrays as they are, and the row numbers of
+# one pass. A compiled function takes both, and runs the whole pass in one call. (A figure of the stages is in
+# `more/04_pipeline`.)
+#
 # **A good place to stop.** You have the four kinds of part: layers, losses, optimizers and datasets.
 #
-# ## The surprise, explained (3 min)
+# ## The surprise, explained (4 min)
 #
-# The line over all penguins had no column for the species, because a species is a word and not a number. The numbers 0, 1 and 2
-# would not do: they would place Chinstraps half-way between Adelies and Gentoos. So each species gets its own column, with 1 in
-# the rows of its birds and 0 in all others:
+# The line over all penguins had no column for the species, because a species is a word and not a number. The numbers 0,
+# 1 and 2 would not do: they would place Chinstraps half-way between Adelies and Gentoos. So each species gets its own
+# column, with 1 in the rows of its birds and 0 in all others:
 
 # %%
 names = ["Adelie", "Chinstrap", "Gentoo"]
@@ -1033,15 +1024,21 @@ indicators = (species[:, None] == names).astype(float)
 print(indicators[[0, 200, 300]], *species[[0, 200, 300]])
 
 # %% [markdown]
-# These columns are called **indicators**. A model of bill depth and three indicators has one slope, but its line has a height of
-# its own for each species. With `run` from the race we train a model without the species and one with it. First we subtract 17
-# mm, a middling depth, from all depths. Without that, the rate would have to be tiny, as in the race.
+# These columns are called **indicators**. A model of bill depth and three indicators has one slope, but its line has a
+# height of its own for each species. With `run` from the race we train a model without the species and one with it.
+# First we subtract 17 mm from all depths, which is about their mean. Without that, the rate would have to be tiny, as
+# in the race.
 
 # %%
 from course.figures import penguins as penguin_figures
 
-centred, masses = depth[:, None] - 17.0, {}
-for name, x in {"without species": centred, "with species": np.hstack([centred, indicators])}.items():
+centred = depth[:, None] - 17.0
+columns = {
+    "without species": centred,
+    "with species": np.hstack([centred, indicators]),
+}
+masses = {}
+for name, x in columns.items():
     *_, model = run(SGD(0.1), x, mass[:, None], updates=3000)
     masses[name] = model(x).numpy()[:, 0]
     print(f"{name:15} {model.kernel.numpy()[0, 0]:7.1f} g per mm of bill depth")
@@ -1049,11 +1046,11 @@ for name, x in {"without species": centred, "with species": np.hstack([centred, 
 penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 
 # %% [markdown]
-# The sign has changed. The new slope, 257, lies between the smallest and the largest of the three slopes at the beginning,
-# because the model has only one slope for all species. (The lines of Adelies and Chinstraps nearly coincide.) An effect without a
-# column of its own goes into the weights of the columns that vary with it.
+# The sign has changed. The new slope, 257, lies between the smallest and the largest of the three slopes at the
+# beginning, because the model has only one slope for all species. An effect without a column of its own goes into the
+# weights of the columns that vary with it.
 #
-# ## The two tasks on this level (9 min)
+# ## The two tasks on this level (8 min)
 #
 # ### Data
 
@@ -1064,8 +1061,9 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # %% [markdown]
 # ### Model and training
 #
-# The model is a list of layers. We still write the step ourselves, but it no longer names a weight. Tracing a row lets the layers
-# make their variables. Then they get the starting weights that all five levels share. Four comments are the same on every level: forward, loss, backward and update. The
+# The model is a list of layers. We still write the step ourselves, but it no longer contains the name of any weight.
+# `trace` calls the model on one row of symbols, so that the layers make their variables. Then they get the starting
+# weights that all five levels share. Four comments are the same on every level: forward, loss, backward and update. The
 # result is level 1's `Fit`, with losses, weights and `predict`.
 
 # %%
@@ -1170,65 +1168,59 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
 # %%
 rings = tasks.rings()
 ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
-below = hardware.tasks.dnn_classifier(*rings[:2], *rings[4:7])  # level 1's program of machine instructions
+below = hardware.tasks.dnn_classifier(*rings[:2], *rings[4:7])  # level 1's program
 print("losses equal: ", bool((ring_fit.losses == below.losses).all()))
-print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, below.weights)))
+weights = zip(ring_fit.weights, below.weights)
+print("weights equal:", all((p == q).all() for p, q in weights))
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
 # All 24,000 losses equal those of level 1, where the net was a program of machine instructions.
-# (Notebook 5 trains both models on penguins, too.)
 #
-# ## What this level cost (10 min)
+# ## What this level cost (2 min)
 #
-# Layers, losses and optimizers are objects, and each step calls them. What do these calls cost?
+# Layers, losses and optimizers are objects, and each step calls them. What do these calls cost? We measure both tasks
+# on levels 3 and 4. (To save time, *3 eager* does only the last steps. It starts from the weights that level 1 has by
+# then.)
 
-# %% tags=["hide-input"]
-# a question: run me
-checks.predict(
-    "04-compiled",
-    "How long does a compiled step of level 4 take, compared with one of level 3, which has only ops?",
-    choices=["about as long", "about twice as long", "about ten times as long"],
-)
+# %%
+from course import compare
+
+trainers = low_level.tasks.linear_regression, linear_regression
+line = compare.measure(task, *trainers, last=1000)
+trainers = low_level.tasks.dnn_classifier, dnn_classifier
+net = compare.measure(rings, *trainers, last=50, repeats=1)
 
 # %% tags=["nbval-ignore-output"]
-from course import compare
-from levels.low_level import eager
-
-# 200,000 steps, so that the time for tracing does not count
-long = task._replace(batches=np.tile(task.batches, (25, 1)))
-print("µs per step   eager   compiled")
-for level, train in {"3": low_level.tasks.linear_regression, "4": linear_regression}.items():
-    with eager():
-        op_by_op = compare.microseconds(train, task)
-    compiled = compare.microseconds(train, long, steps=200_000, repeats=3)
-    print(f"{level}       {op_by_op:11.3g} {compiled:10.3g}")
-
-# %%
-checks.answer_to("04-compiled")
+print("per step:    lines  launches    bytes  predicted  measured  last loss")
+for row in line.rows + net.rows:
+    counts = f"{row.lines:5} {row.launches:9.2g} {row.nbytes:8,.0f}"
+    times = f"{row.predicted * 1e6:7.3g} µs {row.measured * 1e6:6.3g} µs"
+    print(f"{row.name:12} {counts} {times} {row.losses[-1]:10.4g}")
 
 # %% [markdown]
-# An eager step takes longer on level 4, because it makes these calls each time. A compiled step makes none of them.
+# The first three rows are the line, the last three the net. On level 4 a compiled step moves as many bytes as on level
+# 3, and takes about as long. The layers are called only once, while the step is traced. The compiled program holds only
+# the ops that they called. (It is launched once for all 8,000 or 24,000 steps.
+# The times include the compiling. For the line that is most of the time.)
 #
-# ### Side by side with level 3
+# ## Side by side (4 min)
 #
-# The row *model* grows. In the four rows below it the names of the weights are gone. (Compiled steps take longer here than above,
-# because the time for tracing is spread over 8,000 steps instead of 200,000.)
+# The row *model* grows. In the four rows below it the names of the weights are gone.
 
 # %%
-line = compare.measure(task, low_level.tasks.linear_regression, linear_regression, last=1000)
-net = compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
 compare.side_by_side(line, net)
 
 # %% [markdown]
-# Compare the two tasks, *The line* and *Two rings*. On level 3 all five rows, from *model* to *update*, differ between the two. On
-# level 4 only *model* differs: the layers and the loss. The other rows come from `_train`, which both tasks share.
+# Compare the two tasks, *The line* and *Two rings*. On level 3 all five rows, from *model* to *update*, differ between
+# the two. On level 4 only *model* differs: the layers and the loss. The other rows come from `_train`, which both tasks
+# share.
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# Here is the net in TensorFlow, in PyTorch and on this level, with the same batches. Look at the row *update*: which program passes
-# no gradients to the optimizer? (The first two ran with the real libraries. With one import changed they also run on `levels`, see
-# `more/03_torch` and `more/05_tensorflow`.)
+# Here is the net in TensorFlow, in PyTorch and on this level, with the same batches. Look at the row *update*: which
+# program passes no gradients to the optimizer? (The first two ran with the real libraries. With one import changed they
+# also run on `levels`, see `more/03_torch` and `more/05_tensorflow`.)
 
 # %%
 from course.inspection import framework_programs
@@ -1236,14 +1228,22 @@ from course.inspection import framework_programs
 framework_programs.beside(rings, dnn_classifier)
 
 # %% [markdown]
-# ## Exercises (10 min, optional)
+# ## What you do differently now (1 min)
+#
+# You print the shapes of `y` and `y_pred` before you trust a loss, because
+# (100,) against (100, 1) broadcasts without an error. You scale the inputs before you change the optimizer, and you
+# compare optimizers at the best rate of each. Before you explain a weight, you ask which columns are missing. You know
+# that random starting weights are there to make units differ. You save an optimizer's slots together with the weights,
+# because otherwise Adam's running means begin at zero again.
+#
+# ## Exercises (optional)
 #
 # Fill in the stub, run the cell, and read what the check says.
 #
 # ### 04-5 · Break it: standardised by itself
 #
-# This model predicts the mass from the length of the flipper. It standardises whatever flippers it is given, which looks
-# reasonable:
+# This model predicts the mass from the length of the flipper. It standardises whatever flippers it is given, which
+# looks reasonable:
 
 # %%
 from course import tasks
@@ -1251,10 +1251,12 @@ from course.practice import exercises
 
 exercises.begin("04-5")
 
-table = tasks.read("penguins.csv", ("species", "flipper_length_mm", "body_mass_g"), (str, str, str))
+columns = "species", "flipper_length_mm", "body_mass_g"
+table = tasks.read("penguins.csv", columns, (str, str, str))
 table = [row for row in table if "NA" not in row]
 gentoo = np.array([name == "Gentoo" for name, _, _ in table])
-flipper, mass = np.array([(float(length), float(grams) / 1000) for _, length, grams in table]).T
+flipper = np.array([float(length) for _, length, _ in table])
+mass = np.array([float(grams) / 1000 for _, _, grams in table])
 slope, level = np.polyfit((flipper - flipper.mean()) / flipper.std(), mass, 1)
 
 
@@ -1263,16 +1265,19 @@ def predicted_mass(flipper):
 
 
 for name, which in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
-    print(f"{name:12}  predicted {predicted_mass(flipper[which]).mean():.2f} kg, weighed {mass[which].mean():.2f} kg")
+    predicted = predicted_mass(flipper[which]).mean()
+    weighed = mass[which].mean()
+    print(f"{name:12}  predicted {predicted:.2f} kg, weighed {weighed:.2f} kg")
 
 # %% [markdown]
-# The line fits well, and yet it predicts Gentoos almost a kilogram too light. Print the mean of `predicted_mass` for the Adelies
-# alone, with a mask like `gentoo`. Compare the three predicted means to find the cause. What would the model predict for a
-# single bird?
+# The line fits well, and yet it predicts Gentoos almost a kilogram too light. Print the mean of `predicted_mass` for
+# the Adelies alone, with a mask like `gentoo`. Compare the three predicted means to find the cause. What would the
+# model predict for a single bird?
 #
-# So the means and deviations belong to the model, like its weights. They are computed from the training rows, and the test rows
-# are standardised with *these* numbers. The test rows must not take part in the computation: a row that has shaped the model can
-# no longer test it. Write that as a function of about 3 lines. (A column that is constant in x has the deviation 0. Divide it by 1.)
+# The means and deviations belong to the model, like its weights. They are computed from the training rows, and the test
+# rows are standardised with *these* numbers. The test rows must not take part in the computation: a row that has shaped
+# the model can no longer test it. Write that as a function of about 3 lines. (A column that is constant in x has the
+# deviation 0. Divide it by 1.)
 
 # %%
 from course.practice import exercises
@@ -1281,7 +1286,10 @@ exercises.begin("04-5")
 
 
 def standardised(x, x_test):
-    """Return x and x_test [rows, columns], each column minus its mean in x, divided by its standard deviation in x."""
+    """Return x and x_test [rows, columns], standardised with the numbers of x.
+
+    Each column minus its mean in x, divided by its standard deviation in x.
+    """
     return ...
 
 
@@ -1290,35 +1298,30 @@ exercises.check("04-5", standardised)
 # %% [markdown]
 # ### Without a check
 #
-# - An Emperor penguin is none of the three species. What does its row of indicators hold, and what does the model predict for it?
-#   Add a fourth indicator, which is 1 for "unknown". What is its weight after the training, and why?
-# - In `_train`, after the weights are set, set `trainable` of the first layer's kernel to False. Which weights still change, and
-#   how good is the net?
-#
-# ## What you will do differently (1 min)
-#
-# After this level you work differently with any framework. You print the shapes of `y` and `y_pred` before you trust a loss,
-# because (100,) against (100, 1) broadcasts without an error. You scale the inputs before you change the optimizer, and you
-# compare optimizers at the best rate of each. Before you explain a weight, you ask which columns are missing. You know that
-# random starting weights are there to make units differ. And you save an optimizer's slots with the weights, because otherwise
-# Adam's running means begin at zero again.
+# - An Emperor penguin is none of the three species. What does its row of indicators hold, and what does the model
+#   predict for it? Add a fourth indicator, which is 1 for "unknown". What is its weight after the training, and why?
+# - In `_train`, after the weights are set, set `trainable` of the first layer's kernel to False. Which weights still
+#   change, and how good is the net?
 #
 # ## Where to go from here
 #
-# Next comes [5 · High-level API](05_high_level.ipynb). There the model takes over the last thing that you still write yourself, the
-# training loop.
+# Next comes [5 · High-level API](05_high_level.ipynb). There the model takes over the training loop, the last thing
+# that you still write yourself.
 #
-# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its stage 4 is on
-# this level.
+# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its stage
+# 4 is on this level.
 #
 # Each of these notebooks takes one idea further, in at most 55 minutes:
 #
-# - [more/04_layers](more/04_layers.ipynb): more starting weights, penalties, dropout, batch normalization, embeddings; *exercise: a layer*
+# - [more/04_layers](more/04_layers.ipynb): more starting weights, penalties, dropout, batch normalization, embeddings;
+#   *exercise: a layer*
 # - [more/04_losses](more/04_losses.ipynb): logits, several classes; *exercise: a loss for data with outliers*
-# - [more/04_optimizers](more/04_optimizers.ipynb): momentum, curvature in every direction, schedules, clipping; *exercise: signs only*
+# - [more/04_optimizers](more/04_optimizers.ipynb): momentum, curvature in every direction, schedules, clipping;
+#   *exercise: signs only*
 # - [more/04_pipeline](more/04_pipeline.ipynb): shuffling data that does not fit into memory, functions, files, threads
 # - [more/04_columns](more/04_columns.ipynb): words, missing values, ranges and pairs as columns
-# - [more/04_metrics](more/04_metrics.ipynb): accuracy over batches, precision, recall, AUC, R²; *exercise: a metric with a state*
+# - [more/04_metrics](more/04_metrics.ipynb): accuracy over batches, precision, recall, AUC, R²; *exercise: a metric
+#   with a state*
 #
 # ## Build
 

@@ -3,7 +3,7 @@
 
 def epoch_loss(losses, rows):
     """The mean over all rows: step k had a mean loss of losses[k] over rows[k] rows."""
-    return float(np.dot(losses, rows)) / sum(rows)
+    return dot(losses.tolist(), rows) / sum(rows)
 
 
 def run_epochs(epochs, tell, one_pass, ended):

@@ -3,6 +3,7 @@
 import html
 from typing import NamedTuple
 
+from course.builder.session import WATCHED
 from course.inspection.source_index import cell_of
 
 FORWARD = "x", "w", "b", "x·w", "sum", "output", "prediction", "target", "error", "share", "loss"
@@ -73,7 +74,8 @@ class Stage(NamedTuple):
 def link(place):
     """A link to the cell that defines this. Its address is relative to the running notebook."""
     words = f"{place.name}, written in {place.notebook}"
-    return f'<a href="{place.notebook}.ipynb#cell-id={cell_of(place)}">{html.escape(words)}</a>'
+    up = "../" * sum(name.count("/") for name in WATCHED)
+    return f'<a href="{up}{place.notebook}.ipynb#cell-id={cell_of(place)}">{html.escape(words)}</a>'
 
 
 def short(number):

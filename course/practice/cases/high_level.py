@@ -73,7 +73,7 @@ def rule_of_softmax(mine, said, dy, x):
 def epoch_loss(mine, draw):
     yield mine.on("losses [1, 4] over 30 and 10 rows", np.array([1.0, 4.0]), [30, 10])
     yield mine.on("one step", np.array([0.3]), [7])
-    for steps in (3, 40):
+    for steps in (3, 40, 400):
         losses = draw.uniform(size=steps)
         rows = draw.integers(1, 100, size=steps).tolist()
         yield mine.on(f"{steps} steps, drawn", losses, rows)

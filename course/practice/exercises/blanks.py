@@ -31,7 +31,7 @@ SAME_BITS = {
     "04-squared_error": "one difference that is multiplied by itself",
     "04-cross_entropy": "`-(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))`",
     "04-Adam.update": "the formula as it stands: `b1 * m + (1.0 - b1) * dw`, and `dw * dw` before it is multiplied",
-    "05-epoch_loss": "`np.dot(losses, rows)`, divided by `sum(rows)`",
+    "05-epoch_loss": "a total that starts at 0.0 and adds `losses[k] * rows[k]` in order, divided by `sum(rows)`",
     "05-one_pass": "`epoch_loss` of the losses and of the number of rows in each batch",
 }
 NEAR = {"float32": 1e-4, "float16": 1e-2}  # the tolerance, relative to the largest expected number; else 1e-9

@@ -190,7 +190,7 @@ widgets.explore(
 
 # %% [markdown]
 # When all three use the same rate, it is wrong for at least one of them. To be fair, we now give each optimizer the
-# best of these rates. (Where the table says "any", none of the rates is enough.)
+# best of these rates. (Where the table says "none", none of the rates is enough.)
 
 # %%
 momentum = {f"momentum {m}": lambda rate, m=m: SGD(rate, m) for m in (0.9, 0.99)}

@@ -3,8 +3,8 @@
 #
 # **In this notebook you build a layer, a loss and an optimizer, and with them you train the line and weigh penguins.**
 #
-# In notebook 3 the step had to name each of its weights, `w` and `b`. A neural network, or **net**, has many more. So a framework makes
-# models of parts, and each part looks after its own weights.
+# In notebook 3 the step contained the name of each weight, `w` and `b`. A neural network, or **net**, has many more
+# weights. So a framework makes a model of parts, and each part keeps its own weights.
 
 # %% tags=["hide-input"]
 # setup: run me
@@ -17,15 +17,19 @@ figures.you_are_here(4)
 # %% [markdown]
 # ## A surprise to begin with (5 min)
 #
-# Five things cost 2, 2, 2, 2 and 92. A model may give only one number, as its prediction for all five. It is trained until its mean squared
-# error is as small as possible.
+# Five things cost 2, 2, 2, 2 and 92. A model predicts the same number for all five. It is trained until its mean
+# squared error is as small as possible.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
     "4-mean",
     "Which number does the model give?",
-    choices=["2, which is right for four of the five", "20", "47, halfway between 2 and 92"],
+    choices=[
+        "2, which is right for four of the five",
+        "20",
+        "47, halfway between 2 and 92",
+    ],
 )
 
 # %%
@@ -34,27 +38,28 @@ import numpy as np
 cost = np.array([2.0, 2.0, 2.0, 2.0, 92.0])
 for guess in (2, 20, 47):
     error = guess - cost
-    print(f"{guess:2}: mean squared error {np.mean(error**2):6.1f}, mean size {np.mean(abs(error)):4.1f}")
+    squared = np.mean(error**2)
+    size = np.mean(abs(error))
+    print(f"{guess:2}: mean squared error {squared:6.1f}, mean size {size:4.1f}")
 
 # %%
 checks.answer_to("4-mean")
 
 # %% [markdown]
-# By the mean size of its errors, 2 would be best. So the **loss** decides what a model learns. It is a part of its own, so that you
-# can replace it.
-
-# %% [markdown]
+# By the mean size of its errors, 2 would be best. So the **loss** decides what a model learns. In a framework the loss
+# is a part of its own, so that you can replace it.
+#
 # ## A layer (6 min)
 #
-# A **layer** has one or more **units**. Each unit is a model like the line, with a column of weights of its own. The weights of all
-# units are the `kernel`, one column for each. (The kernels of level 2 are something else.) Write what a layer computes: the matrix
-# product of rows and kernel, plus the bias.
+# A **layer** has one or more **units**. Each unit is a model like the line, with a column of weights of its own. A
+# matrix holds the weights of all units, one column for each. Keras calls it the `kernel`. (The kernels of level 2 are
+# programs.) Write what a layer computes: the matrix product of rows and kernel, plus the bias.
 
 
 # %%
 #| blank affine
 def affine(x, kernel, bias):
-    """What a layer computes, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+    """x[batch, inputs], kernel[inputs, units], bias[1, units] -> [batch, units]"""
     ...  # 1 line
 
 
@@ -68,7 +73,8 @@ def affine(x, kernel, bias):
 # ```
 # </details>
 #
-# The layer makes its kernel and bias when it sees its first input, because only then is their size known. Afterwards it keeps them.
+# The layer makes its kernel and bias when it sees its first input, because only then is their size known. Afterwards it
+# keeps them.
 
 # %%
 from levels.low_level import GradientTape, Variable, constant, function, reduce_mean
@@ -81,18 +87,23 @@ class Layer:
 
     def __call__(self, x):
         if not self.variables:
-            # zeros are a good start for one unit; several units that start equal would stay equal
-            self.variables = [Variable(np.zeros((x.shape[1], self.units))), Variable(np.zeros((1, self.units)))]
+            kernel = Variable(np.zeros((x.shape[1], self.units)))
+            bias = Variable(np.zeros((1, self.units)))
+            self.variables = [kernel, bias]
         return affine(x, *self.variables)
 
 
-line, layer = tasks.linear(), Layer(1)
-print(layer(line.x[:3]).numpy().ravel(), [variable.shape for variable in layer.variables])
+line = tasks.linear()
+layer = Layer(1)
+print(layer(line.x[:3]).numpy().ravel())
+print([variable.shape for variable in layer.variables])
 
 # %% [markdown]
-# ## A loss and an optimizer (9 min)
+# All weights start at zero. That is good enough for one unit. (Several units that start equal would stay equal.)
 #
-# Our loss will be the mean of the squared errors. Write the square for each number: the difference times itself.
+# ## A loss and an optimizer (10 min)
+#
+# Our loss will be the mean of the squared errors. For each number, write the difference times itself.
 
 
 # %%
@@ -103,7 +114,8 @@ def squared_error(y_true, y_pred):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>Keep the difference in a variable. Then multiply it by itself with <code>*</code>.</details>
+# <details><summary>Hint</summary>Keep the difference in a variable. Then multiply it by itself with
+# <code>*</code>.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -113,8 +125,8 @@ def squared_error(y_true, y_pred):
 # ```
 # </details>
 #
-# An **optimizer** says how the weights move. You wrote one for registers, `descend`. Here it works on tensors of any shape, and `w`
-# comes last. (Frameworks call it SGD, stochastic gradient descent.)
+# An **optimizer** says how the weights move. You wrote one in notebook 1, `descend`. Here it works on tensors of any
+# shape, and takes its arguments in another order. (Frameworks call it SGD, stochastic gradient descent.)
 
 
 # %%
@@ -134,7 +146,7 @@ def descend(rate, dw, w):
 # ```
 # </details>
 #
-# This function trains any part that has `variables`. It names no weight, but asks the part for its list:
+# This function trains any part that has `variables`. It contains no name of a weight, because the part lists them:
 
 
 # %%
@@ -142,11 +154,13 @@ def train(layer, task):
     def step(x, y):
         with GradientTape() as tape:
             loss = reduce_mean(squared_error(y, layer(x)))
-        for w, dw in zip(layer.variables, tape.gradient(loss, layer.variables)):
+        gradients = tape.gradient(loss, layer.variables)
+        for w, dw in zip(layer.variables, gradients):
             w.assign(descend(task.learning_rate, dw, w))
         return loss
 
-    return function(step).over(constant(task.x), constant(task.y), task.batches).numpy()
+    x, y = constant(task.x), constant(task.y)
+    return function(step).over(x, y, task.batches).numpy()
 
 
 for variable, start in zip(layer.variables, line.weights):
@@ -155,42 +169,50 @@ losses = train(layer, line)
 print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex()})")
 
 # %% [markdown]
-# With three short functions of yours you reach the same bits.
+# These are the bits of notebooks 1 to 3. The step that gave them contains the three short functions from above.
 #
 # ## The mass of a penguin (6 min)
 #
-# Here are 270 real penguins ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). What is the mass of a
-# penguin, in kilograms, when we know how long and how deep its bill is, and how long its flippers are? The measures are **standardised**:
-# each has mean 0 and standard deviation 1, so that the model's weights can be compared.
+# Here are 270 real penguins ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). We
+# know the length and the depth of a penguin's bill, and the length of its flippers. What is its mass in kilograms? The
+# measures are **standardised**: each has mean 0 and standard deviation 1, so that the model's weights can be compared.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
     "4-flippers",
     "Which of the three measures gets the largest weight?",
-    choices=["the length of the bill", "the depth of the bill", "the length of the flippers"],
+    choices=[
+        "the length of the bill",
+        "the depth of the bill",
+        "the length of the flippers",
+    ],
 )
 
 # %%
-penguins, layer = tasks.penguins_mass(), Layer(1)
+penguins = tasks.penguins_mass()
+layer = Layer(1)
 layer(penguins.x[:1])  # its first input, so that it has variables
 losses = train(layer, penguins)
 for name, weight in zip(penguins.names, layer.variables[0].numpy().ravel()):
     print(f"{name:18} {weight:5.2f}")
-print(f"first loss {losses[0]:.1f}, mean of the last hundred {losses[-100:].mean():.2f}")
+last = losses[-100:].mean()
+print(f"first loss {losses[0]:.1f}, mean of the last hundred {last:.2f}")
 
 # %%
 checks.answer_to("4-flippers")
 
 # %% [markdown]
-# The layer took three columns as it took two. The root of a loss of 0.16 is 0.4, so a usual error is 0.4 kg or so.
+# The same class `Layer` takes three columns here, and took two before. The root of a loss of 0.16 is 0.4, so a usual
+# error is about 0.4 kg.
 #
 # You can now build a model of parts, say what each part is for, and train it on other data.
 #
-# **A good place to stop.** A part owns its variables, so no training loop has to name a weight.
+# **A good place to stop.** A part owns its variables, so a training loop needs no names of weights.
 #
-# Next: [5 · High-level API](5_high_level.ipynb). The longer notebook of this level is [04_mid_level](../04_mid_level.ipynb), with other
-# optimizers and a race between them, and with data that arrives in batches.
+# Next: [5 · High-level API](5_high_level.ipynb). The longer notebook of this level is
+# [04_mid_level](../04_mid_level.ipynb), with other optimizers and a race between them, and with data that arrives in
+# batches.
 
 # %%
 trail.take_along()

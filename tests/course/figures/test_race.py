@@ -149,7 +149,7 @@ def test_scaling_was_the_cure(capsys):
     updates = {(inputs, name): " ".join(found[:-1]) for inputs, name, *found in rows}
     assert [updates["raw", name] for name in makers] == ["> 1,000", "845", "328"]
     assert updates["standardised", "SGD"] == "1" and updates["standardised", "Adam"] == "70"
-    assert rows[0][-1] == "any" and rows[2][-1] == "0.5"
+    assert rows[0][-1] == "none" and rows[2][-1] == "0.5"
 
 
 def test_sgd_needs_as_many_updates_as_its_formula_says():

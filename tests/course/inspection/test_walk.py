@@ -310,6 +310,14 @@ def test_each_notebook_leads_to_the_walk():
     assert "\n# ### From fit to the multiply\n" in text and "\nwalk.down(" in text
 
 
+def test_links_of_the_walk_in_the_trail_lead_one_folder_up(monkeypatch):
+    place = next(place for place in places() if place.name == "run_epochs")
+    monkeypatch.setattr(parts, "WATCHED", ["trail/5_high_level"])
+    assert parts.link(place).startswith('<a href="../05_high_level.ipynb#cell-id=')
+    text = build.text_path(build.ROOT, "trail/5_high_level").read_text("utf-8")
+    assert "walk.down((task, high_level.tasks.linear_regression))" in text
+
+
 # As a page: by mouse, by keyboard, for all, and without any style.
 
 

@@ -308,6 +308,15 @@ def test_a_link_to_the_walk_leads_to_the_stage_of_its_level():
         assert notebook["cells"][0]["source"] == link
 
 
+def test_a_link_of_the_walk_leads_to_its_cell_from_the_trail_too():
+    for up in ("", "../"):
+        page = f'<a href="{up}05_high_level.ipynb#cell-id=abc">run_epochs</a>'
+        notebook = {"cells": [{"cell_type": "code", "source": "", "outputs": [{"data": {"text/html": page}}]}]}
+        reading.walked(notebook, "5_high_level", {("05_high_level", "abc"): "cell-30"})
+        data = notebook["cells"][0]["outputs"][0]["data"]
+        assert data["text/html"] == f'<a href="{up}05_high_level.html#cell-30">run_epochs</a>'
+
+
 def test_search_works_from_a_file(tab):
     page = tab("search")
     page.goto(page.url + "?q=roofline")
