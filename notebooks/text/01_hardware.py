@@ -974,6 +974,12 @@ print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 # %% [markdown]
 # **A good place to stop.** You can write loops that stay inside their arrays, and put numbers into a device's memory.
 # This is the end of the first sitting.
+#
+# The next cell builds what is finished, and takes the course's cells for the rest. Then it runs both tasks in a
+# fresh Python.
+
+# %%
+build.so_far("01_hardware")
 
 # %% [markdown]
 # ## The assembler (16 min)

@@ -840,6 +840,12 @@ print(KERNELS["relu", "cpu"] is mine)
 #
 # **A good place to stop.** Fifteen ops are in the table, and you can replace the kernel of each. This is the end of the
 # first sitting. In the second, sums and products join them, and both tasks train.
+#
+# The next cell builds what is finished, and takes the course's cells for the rest. Then it runs both tasks in a
+# fresh Python.
+
+# %%
+build.so_far("02_kernels")
 
 # %% [markdown]
 # ## Many numbers become one (8 min)

@@ -509,6 +509,13 @@ checks.answer_to("04-certain")
 # **A good place to stop.** You have layers, and two losses that say how wrong their predictions are. This is the end of
 # the first sitting.
 #
+# The next cell builds what is finished, and takes the course's cells for the rest. Then it runs both tasks in a
+# fresh Python.
+
+# %%
+build.so_far("04_mid_level")
+
+# %% [markdown]
 # ## What to do about it: optimizers (7 min)
 #
 # An **optimizer** says how a variable changes, given its gradient. The oldest rule, gradient descent, subtracts the

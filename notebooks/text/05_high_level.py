@@ -759,6 +759,13 @@ checks.answer_to("05-young")
 # **A good place to stop.** You have a model with `compile`, `fit`, `evaluate` and `predict`. This is the end of the
 # first sitting.
 #
+# The next cell builds what is finished, and takes the course's cells for the rest. Then it runs both tasks in a
+# fresh Python.
+
+# %%
+build.so_far("05_high_level")
+
+# %% [markdown]
 # ## A callback (12 min)
 #
 # One user wants to stop in time, another to save the best weights. A loop that did all of this would be too long to
