@@ -1,13 +1,10 @@
 """Solutions to the exercises of notebook 02. The level's names are at hand, as in the notebook."""
 
-import inspect
 import math
-import types
 
 import numpy as np
 
 from levels.kernels import *
-from levels.support.compiled import described
 
 # 02-1
 
@@ -254,87 +251,17 @@ def in_a_row(out, x):
         out[i] = total
 
 
-# 02-5
-
-
-def cache_key(function):
-    code = function.__code__
-    read = [function.__globals__[name] for name in code.co_names if name in function.__globals__]
-    parts = [cache_key(each) if isinstance(each, types.FunctionType) else each for each in read]
-    return repr((code.co_code, code.co_consts, code.co_names, function.__defaults__, parts))
-
-
-def as_the_level_describes_it(function):
-    return described(function)
-
-
-def by_its_code_object(function):
-    read = {name: function.__globals__.get(name) for name in function.__code__.co_names}
-    kept = [by_its_code_object(each) if isinstance(each, types.FunctionType) else repr(each) for each in read.values()]
-    return function.__code__, function.__defaults__, kept  # of codes with 2 and with 2.0 Python says that they differ
-
-
-def by_its_source(function):
-    read = inspect.getclosurevars(function)
-    kept = [inspect.getsource(function), function.__defaults__, sorted(read.builtins)]
-    for name, value in sorted(read.globals.items()):
-        kept += [name, by_its_source(value) if inspect.isfunction(value) else repr(value)]
-    return str(kept)
-
-
-def by_its_name(function):
-    return function.__name__
-
-
-def by_its_instructions(function):
-    return function.__code__.co_code
-
-
-def without_what_it_calls(function):
-    return (
-        function.__code__.co_code,
-        repr(function.__code__.co_consts),
-        function.__code__.co_names,
-        function.__defaults__,
-    )
-
-
-def by_equal_numbers(function):
-    code = function.__code__
-    read = [function.__globals__[name] for name in code.co_names if name in function.__globals__]
-    parts = [by_equal_numbers(each) if isinstance(each, types.FunctionType) else each for each in read]
-    return code.co_code, code.co_consts, code.co_names, function.__defaults__, tuple(parts)
-
-
-def one_call_deep(function):
-    read = [function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__]
-    called = [each for each in read if isinstance(each, types.FunctionType)]
-    return repr(
-        [without_what_it_calls(each) for each in (function, *called)] + [each for each in read if each not in called]
-    )
-
-
-def by_its_address(function):
-    return id(function), function
-
-
 SOLUTIONS = {
     "02-1": hypotenuse,
     "02-2": gradient_product,
     "02-3": steps_of,
     "02-4": sum_by_fours,
-    "02-5": cache_key,
 }
 ALSO_RIGHT = {
     "02-1": {"by cases": by_cases},
     "02-2": {"number by number, from a view": number_by_number, "row by row": row_by_row},
     "02-3": {"NumPy's own": asked_of_numpy},
     "02-4": {"the four in an array": four_in_an_array},
-    "02-5": {
-        "the level's own": as_the_level_describes_it,
-        "by its code object": by_its_code_object,
-        "by its source": by_its_source,
-    },
 }
 
 
@@ -369,13 +296,5 @@ WRONG = {
         "one sum": one_sum,
         "not reset": carried_over,
         "another order": in_a_row,
-    },
-    "02-5": {
-        "the name": by_its_name,
-        "the instructions without their constants": by_its_instructions,
-        "not what it calls": without_what_it_calls,
-        "ignores the dtype": by_equal_numbers,
-        "one call deep": one_call_deep,
-        "never found again": by_its_address,
     },
 }

@@ -64,7 +64,7 @@ def link_terms(app, tree, page):
 
 
 def link_notebooks(app, tree, page):
-    """Link names of notebooks in the text, such as `more/02_cache` or `02_cache`, to their pages."""
+    """Link names of notebooks in the text, such as `more/02_random` or `02_random`, to their pages."""
     for words in [*tree.findall(nodes.literal), *tree.findall(nodes.emphasis)]:
         name = words.astext()
         to = next(

@@ -1,6 +1,10 @@
-"""Compiles functions, and caches the programs under a hash of everything they depend on. Notebook 02 uses it."""
+"""Compiles functions, and caches the programs under a hash of everything they depend on. Notebook 02 uses it.
 
-# (numba's own cache checks only the function's file, and returns the old program if what it calls has changed.)
+A program depends on the function's code, on the globals and closure cells that it reads, on the functions that it
+calls, on the dtype, and on the versions of Python, NumPy and numba. So the hash of a changed program is another one. A
+program that depends on a value without a description, such as a dict or an array, is compiled but not kept. (numba's
+own cache checks only the function's file, and returns the old program if what it calls has changed.)
+"""
 
 import dis
 import functools

@@ -1,4 +1,9 @@
-"""Guards: a function is traced anew after a global, a closure cell or a function that it has read was changed."""
+"""Guards: a function is traced anew after a global, a closure cell or a function that it has read was changed.
+
+Only names are watched. A value that is reached through an attribute, or from a list or a dict, is read once, while the
+function is traced. If it changes, make it a Variable or an argument, or call `renew`. (`tf.function` treats all values
+of Python in this way; `torch.compile` watches such values, too.)
+"""
 
 import functools
 import operator

@@ -1,4 +1,8 @@
-"""More elementwise ops, each defined by a scalar function."""
+"""More elementwise ops, each defined by a scalar function.
+
+A comparison gives a mask, an array of bools, whatever its inputs hold, and `where` takes one. So these ops have a
+planner of their own, `plan_masked`.
+"""
 
 import numpy as np
 

@@ -1,4 +1,8 @@
-"""Ops that move numbers: transpose, concat, slice and cast, sums by row number (scatter_add), and one_hot."""
+"""Ops that move numbers: transpose, concat, slice and cast, sums by row number (scatter_add), and one_hot.
+
+A transpose, a slice and a concat copy from view to view. They differ only in the views, so one planner, `plan_moves`,
+serves them all, and their scalar function returns x.
+"""
 
 import functools
 import math

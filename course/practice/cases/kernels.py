@@ -1,6 +1,5 @@
 """The questions of the checks of notebook 02, and the cases of its blanks."""
 
-import linecache
 import tracemalloc
 from types import SimpleNamespace
 
@@ -50,22 +49,6 @@ def scalars_compiled(mine, said, x, y, out):
     for k in range(len(x)):
         mine.call(said, loop, out[k : k + 1], x[k : k + 1], y[k : k + 1])
     return out
-
-
-@question
-def kinds_of_keys(mine, texts):
-    """For each text that defines a function f, the number of the first whose f has an equal key; None for a key None.
-
-    A text is run like a cell of a notebook: its functions have a module, and their source can be found.
-    """
-    keys = []
-    for k, text in enumerate(texts):
-        scope = {"__name__": "__main__"}
-        file = f"<the definition {k} of f>"
-        linecache.cache[file] = len(text), None, f"{text}\n".splitlines(keepends=True), file
-        exec(compile(text, file, "exec"), scope)
-        keys.append(mine.call(f"{mine.name}(f), f being `{text.splitlines()[-1]}`,", mine.function, scope["f"]))
-    return [None if key is None else keys.index(key) for key in keys]
 
 
 @cases("02-planned")

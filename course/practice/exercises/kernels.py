@@ -1,4 +1,4 @@
-"""The checks of notebook 02: a scalar function, two kernels, broadcasting, and a cache that must not go stale."""
+"""The checks of notebook 02: a scalar function, two kernels, and broadcasting."""
 
 import math
 from numbers import Real
@@ -6,7 +6,7 @@ from numbers import Real
 import numpy as np
 
 from course.practice.cases import Wrong, called
-from course.practice.cases.kernels import bytes_held, kernel_ran, kinds_of_keys, scalars_compiled
+from course.practice.cases.kernels import bytes_held, kernel_ran, scalars_compiled
 from course.practice.cases.plain_data import describe
 from course.practice.exercises.judge import exercise
 
@@ -146,43 +146,3 @@ def sum_by_fours(mine, draw):
             }
             cases.append(((x,), right, mistakes))
     check_kernel(mine, cases)
-
-
-CHANGES = {  # what differs -> two texts that define f differently
-    "a constant": ("def f(x): return 2.0 * x", "def f(x): return 2.5 * x"),
-    "an operator": ("def f(x): return 2.0 * x", "def f(x): return 2.0 + x"),
-    "a constant's dtype (2 and 2.0 are equal in Python)": ("def f(x): return 2 * x", "def f(x): return 2.0 * x"),
-    "a default": ("def f(x, c=1.0): return c * x", "def f(x, c=2.0): return c * x"),
-    "which function it calls": ("def f(x): return abs(x)", "def f(x): return round(x)"),
-    "a number that it reads": ("c = 1.0\ndef f(x): return c * x", "c = 2.0\ndef f(x): return c * x"),
-    "a function that it calls": (
-        "def g(x): return 2.0 * x\ndef f(x): return g(x)",
-        "def g(x): return 2.5 * x\ndef f(x): return g(x)",
-    ),
-    "a function that is called by one that it calls": (
-        "def h(x): return x * x\ndef g(x): return h(x)\ndef f(x): return g(x)",
-        "def h(x): return x + x\ndef g(x): return h(x)\ndef f(x): return g(x)",
-    ),
-}
-
-
-@exercise("02-5", lines=5)
-def cache_key(mine, draw):
-    """A cache key that differs whenever the compiled program could differ, and is the same otherwise."""
-    number = round(float(draw.normal()), 6)
-    drawn = {"a constant ": (f"def f(x): return x - {number}", f"def f(x): return x - {number + 1e-6}")}
-    texts = [each for text, changed in (CHANGES | drawn).values() for each in (text, changed, f"{text}\n")]
-    order = draw.permutation(len(texts))  # shuffled: a key must depend on the function, not on its position
-    kinds = mine.ask(kinds_of_keys, [texts[k] for k in order])
-    kinds = [kinds[at] for at in np.argsort(order)]
-    for k, (what, (text, changed)) in enumerate((CHANGES | drawn).items()):
-        mine.cases += 1
-        before, after, again = kinds[3 * k : 3 * k + 3]
-        if before is None:
-            raise Wrong(f"{mine.name}(f) gives None: is there a `return`?")
-        if before != again:
-            raise Wrong(f"`{text}`, defined a second time, gets another key: nothing would ever be found again")
-        if before == after:
-            was, now = (" ⏎ ".join(each.splitlines()) for each in (text, changed))
-            stale = f"`{was}` and `{now}` get the same key, so the second would run the program of the first"
-            raise Wrong(f"{mine.name} overlooks {what.strip()}. {stale}")

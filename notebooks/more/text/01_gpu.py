@@ -479,5 +479,4 @@ exercises.check("01-6", turn)
 # ## Where to go from here
 #
 # - `more/01_tpu`: a machine that only multiplies matrices, simulated cycle by cycle.
-# - `more/02_machines`: all ops of level 2, and both tasks, on the GPU and on the TPU.
-# - `more/03_devices`: tensors on several devices, and one training step shared by two of them.
+# - `more/02_machines`: all ops of level 2, and both tasks, on the GPU and on the TPU, and a step shared by two GPUs.

@@ -1,13 +1,15 @@
 # %% [markdown]
-# # 01 more · Measuring
+# # 01 more · Order decides the bits and the speed
 #
-# **In this notebook you measure how far away your machine's memory is, and how fast it can compute.**
+# **In this notebook the order of additions decides the last bits of a sum, and what waits for what decides its speed.**
 #
-# It needs notebook 01: the assembler, and the cost of a step. It takes `levels/support/measure.py` and
-# `levels_more/hardware/benchmark.py` apart. Its programs use `Lanes`, the assembler for wide registers. Nothing is
-# exported here.
+# It needs notebook 01: the surprise at its beginning, and from *A clock* on the assembler and the cost of a step. It
+# takes `levels/support/measure.py` and `levels_more/hardware/benchmark.py` apart. Nothing is exported here.
 
 # %%
+import re
+from collections import Counter
+
 import numpy as np
 
 from course import build, compare, figures, tasks
@@ -19,12 +21,101 @@ from levels.support.machine import host_lanes
 from levels.support.measure import seconds, turn_time
 from levels_more.hardware import Lanes, benchmark, pool
 from levels_more.hardware.benchmark import Pool, measure_latency, measure_reading
+from levels_more.hardware.disassembly import listing
 
 build.watch("more/01_measuring")
 cpu = pool()["cpu:0"]
 figures.you_are_here(1)
 
 # %% [markdown]
+# ## Sign, exponent, fraction (3 min)
+#
+# A float consists of a sign, an exponent and a fraction: ±1.fraction · 2^exponent. The cell below prints one tenth in
+# three formats, each split into these three parts. The exponent has 5 bits in float16 and 8 bits in float32. A bfloat16
+# is the upper half of a float32: it has the same range, but less precision. The code only prints bits, so you need not
+# read it.
+
+# %%
+# "f4" is a float of 32 bits, "u4" reads its bits as a whole number
+exponent_bits = {"float32": 8, "float16": 5, "bfloat16": 8}
+for name, bits in exponent_bits.items():
+    tenth = np.array(0.1, "f2" if name == "float16" else "f4")
+    if name == "bfloat16":  # keep the upper 16 bits, rounded to the nearest
+        rounded = tenth.view("u4") + np.uint32(0x8000)
+        tenth = (rounded & np.uint32(0xFFFF0000)).view("f4")
+    whole = int(tenth.view(f"u{tenth.itemsize}"))
+    text = f"{whole:0{8 * tenth.itemsize}b}"[: 16 if name == "bfloat16" else None]
+    exponent, fraction = text[1 : 1 + bits], text[1 + bits :]
+    print(f"{name:9} {text[0]} {exponent} {fraction:23}  is {float(tenth):.10f}")
+
+# %% [markdown]
+# What is stored is the exponent plus a constant, the **bias** (127 in float32, 15 in float16). So 01111011, which is
+# 123, stands for 2⁻⁴. The 1 before the point is always there, so it is not stored: 23 bits of fraction give 24
+# significant bits. None of the three numbers is exactly one tenth, because a format has only a limited set of numbers.
+# There are as many between 1 and 2 as between 2 and 4, or between 1,024 and 2,048. How far apart are two neighbours?
+
+# %%
+for n in (1, 1e8):
+    f4, f8 = (np.spacing(np.array(n, dtype)) for dtype in ("f4", "f8"))
+    print(f"next to {n:.0e}: float32 {f4:.2g}, float64 {f8:.2g}")
+
+# %% [markdown]
+# ## Every operation rounds (5 min)
+#
+# Near a hundred million, float32 has only every eighth whole number. Each +, −, × and ÷ rounds its exact result to the
+# nearest number of the format. If two are equally near, it takes the one whose last bit is 0. So every operation may
+# lose something, and how much is lost depends on the order of the operations.
+
+# %% tags=["hide-input"]
+# a question: run me
+checks.predict(
+    "01-measuring-large",
+    "In float32: what are (10⁸ + 1) - 10⁸ and (10⁸ - 10⁸) + 1?",
+    choices=["1 and 1", "0 and 1", "1 and 0", "0 and 0"],
+)
+
+# %%
+big, one = np.float32(1e8), np.float32(1)
+print("left to right:", (big + one) - big)
+print("the large ones first:", (big - big) + one)
+
+# %%
+checks.answer_to("01-measuring-large")
+
+# %% [markdown]
+# Neither sum is wrong. They are different programs, and each rounds in its own places.
+#
+# ## Strict, or quick (3 min)
+#
+# That is why the course has an *arithmetic of record*. In float64 its assembler forbids two things to LLVM: to reorder
+# operations, and to join a product and a sum into one instruction that rounds only once. One number shows the
+# difference between rounding twice and rounding once. Let e = 2⁻²⁷. The square of 1 + e is 1 + 2e + e², and next to a 1
+# the term e² is too small for a float64:
+
+# %%
+e = 2.0**-27
+print("rounded after the square:", (1 + e) ** 2 - (1 + 2 * e))
+print("rounded once:", e**2)
+
+# %% [markdown]
+# `Lanes` is the assembler for wide registers, which this notebook's programs use. Here is a product as it writes it, in
+# one lane, in both formats:
+
+# %%
+for dtype in ("f8", "f4"):
+    a = Lanes("twice", dtype, lanes=1)
+    x, out = a.array("x", 1), a.array("out", 1)
+    v = a.load(x, 0)
+    a.store(v * v - (1 + 2 * e), out, 0)
+    line = next(line for line in a.lines if "fmul" in line)
+    print(dtype, re.search("fmul( contract)?", line)[0])
+
+# %% [markdown]
+# In float32 `Lanes` adds the word `contract`, which allows LLVM to join the product with a sum that follows. In float64
+# it adds nothing. The dtype alone decides; there is no other switch.
+#
+# **A good place to stop.** Each operation rounds, so the order of additions decides the last bits of a sum.
+#
 # ## A clock (1 min)
 #
 # Timing has three rules. Use a clock that counts only this thread's work, so that other programs on the machine do not
@@ -34,13 +125,62 @@ figures.you_are_here(1)
 page.source(seconds)
 
 # %% [markdown]
+# ## How fast does it compute? (9 min)
+#
+# A fixed order has a price. An addition takes a few turns of the processor's clock. But a core can begin one or two
+# additions in every turn, if they do not need each other's results. So the speed depends on how many independent sums
+# the program computes at once. The next program only multiplies and adds, and all its numbers are in registers. It is
+# written in LLVM's language itself: `phi` gives a register that changes from turn to turn.
+
+# %%
+page.source(measure._turns_text, turn_time)
+
+# %% tags=["hide-input"]
+# a question: run me
+checks.predict(
+    "01-measuring-sums",
+    "We compare one sum with twelve independent sums, all of the same instruction. "
+    "How many times as many operations per second do the twelve make?",
+    slider=(1, 12, 1),
+)
+
+# %% tags=["nbval-ignore-output"]
+counts = list(range(1, 17))
+# each lane of each sum makes two operations per turn
+speeds = [2 * host_lanes() * count / turn_time(count) for count in counts]
+figures.accumulators(counts, speeds)
+
+# %%
+checks.answer_to("01-measuring-sums")
+
+# %% [markdown]
+# Two authors have measured how long each instruction takes, and how many of them a core begins per turn: [Fog,
+# "Instruction tables"](https://www.agner.org/optimize/instruction_tables.pdf) for Intel's and AMD's processors, and
+# [Johnson, "Apple M1 Microarchitecture"](https://dougallj.github.io/applecpu/firestorm.html) for Apple's.
+#
+# The plateau of the curve is the **peak** for these instructions. In the arithmetic of record, each sum is a single
+# chain. The additions of one chain cannot share lanes and cannot overlap, though different sums can. That is why
+# float32 programs may reorder their sums.
+#
+# It also explains why a step of the line takes longer than its lower limit. From a weight to its next value, twenty
+# operations wait for each other: five make the error, three its slope, ten the sum, and two the update.
+
+# %% tags=["nbval-ignore-output"]
+line = compare.program_of(line_row, tasks.linear())
+step = compare.step_time(line, tasks.linear())
+print(f"20 operations that wait     {20e6 * turn_time(1):.4f} µs")
+print(f"a step of the line takes    {1e6 * step:.4f} µs")
+
+# %% [markdown]
+# **A good place to stop.** One sum is a chain, and a chain of additions uses only a part of a core.
+#
 # ## How far away is memory? (14 min)
 #
-# To measure how long one load takes, we make each load wait for the one before. So we build a chain: every element
-# holds the number of the next one. The chain visits one element in every cache line, in random order, so that the
-# processor cannot guess the next address. The program walks along the chain. The place that it has reached must be kept
-# from one turn of the loop to the next. So it is stored in a slot, as the number of a sum is. The assembler has no
-# operation for that, so we write these lines of LLVM ourselves.
+# Loads can wait for each other, too. To measure how long one load takes, we build a chain: every element holds the
+# number of the next one. The chain visits one element in every cache line, in random order, so that the processor
+# cannot guess the next address. The program walks along the chain. The place that it has reached must be kept from one
+# turn of the loop to the next. So it is stored in a slot, as the number of a sum is. The assembler has no operation for
+# that, so we write these lines of LLVM ourselves.
 
 # %%
 page.source(benchmark.chase_program, measure_latency)
@@ -49,14 +189,15 @@ page.source(benchmark.chase_program, measure_latency)
 # a question: run me
 checks.predict(
     "01-measuring-chain",
-    "Each load waits for the one before. How many times as long does a load take when the chain fills 256 MiB instead "
-    "of 4 KiB?",
+    "Each load waits for the one before. How many times as long does a load take "
+    "when the chain fills 256 MiB instead of 4 KiB?",
     slider=(1, 1000),
 )
 
 # %% tags=["nbval-ignore-output"]
 sizes = [2**k for k in range(12, 29)]
-figures.staircase(sizes, [measure_latency(cpu, size) * 1e9 for size in sizes], figures.host_caches())
+nanoseconds = [measure_latency(cpu, size) * 1e9 for size in sizes]
+figures.staircase(sizes, nanoseconds, figures.host_caches())
 
 # %%
 checks.answer_to("01-measuring-chain")
@@ -75,8 +216,8 @@ checks.answer_to("01-measuring-chain")
 # a question: run me
 checks.predict(
     "01-measuring-columns",
-    "A matrix of 8192 × 8192 float32 numbers is stored row after row. We add it up row by row, then column by column. "
-    "How many times as long does the second way take?",
+    "A matrix of 8192 × 8192 float32 numbers is stored row after row. We add it up "
+    "row by row, then column by column. How many times as long does the second take?",
     slider=(1, 50, 1),
 )
 
@@ -89,76 +230,27 @@ def add_up(lines):
 
 
 by_rows, by_columns = add_up(x), add_up(x.T)
-print(f"by rows {by_rows * 1e3:.0f} ms, by columns {by_columns * 1e3:.0f} ms: {by_columns / by_rows:.1f} times as long")
+print(f"by rows {by_rows * 1e3:.0f} ms, by columns {by_columns * 1e3:.0f} ms:")
+print(f"{by_columns / by_rows:.1f} times as long")
 del x
 
 # %%
 checks.answer_to("01-measuring-columns")
 
 # %% [markdown]
-# ## How much can it read? (3 min)
+# ## How much can it read? (1 min)
 #
 # Loads that do not wait for each other overlap. So a second number says how fast a program can stream through memory:
-# the **bandwidth**. The next program reads a whole array into eight independent sums. It uses all the lanes that your
-# machine has, for example 16.
-
-# %%
-page.source(benchmark.read_program, measure_reading)
+# the **bandwidth**. `measure_reading` measures it with a program that reads a whole array into eight independent sums,
+# in all the lanes that your machine has.
 
 # %% tags=["nbval-ignore-output"]
-figures.bandwidths(sizes, [measure_reading(cpu, size) for size in sizes], figures.host_caches())
+speeds = [measure_reading(cpu, size) for size in sizes]
+figures.bandwidths(sizes, speeds, figures.host_caches())
 
 # %% [markdown]
 # (Notebook 01 measures the bandwidth with NumPy's `max`, which also reads each number once. That is a single line of
-# code, and about as fast.)
-
-# %% [markdown]
-# ## How fast does it compute? (9 min)
-#
-# An addition takes a few turns of the processor's clock. But a core can begin one or two additions in every turn, if
-# they do not need each other's results. So the speed depends on how many independent sums the program computes at once.
-# The next program only multiplies and adds, and all its numbers are in registers. It is written in LLVM's language
-# itself: `phi` gives a register that changes from turn to turn.
-
-# %%
-page.source(measure._turns_text, turn_time)
-
-# %% tags=["hide-input"]
-# a question: run me
-checks.predict(
-    "01-measuring-sums",
-    "We compare one sum with twelve independent sums, all of the same instruction. How many times as many operations "
-    "per second do the twelve make?",
-    slider=(1, 12, 1),
-)
-
-# %% tags=["nbval-ignore-output"]
-counts = list(range(1, 17))
-turns = [turn_time(count) for count in counts]  # each lane of each sum makes two operations
-figures.accumulators(counts, [2 * host_lanes() * count / turn for count, turn in zip(counts, turns)])
-
-# %%
-checks.answer_to("01-measuring-sums")
-
-# %% [markdown]
-# Two authors have measured how long each instruction takes, and how many of them a core begins per turn: [Fog,
-# "Instruction tables"](https://www.agner.org/optimize/instruction_tables.pdf) for Intel's and AMD's processors, and
-# [Johnson, "Apple M1 Microarchitecture"](https://dougallj.github.io/applecpu/firestorm.html) for Apple's.
-#
-# The plateau of the curve is the **peak** for these instructions. In the arithmetic of record, each sum is a single
-# chain. The additions of one chain cannot share lanes and cannot overlap, though different sums can. This is the price
-# of a fixed order in float64. It is also the reason why float32 programs may reorder their sums.
-#
-# It also explains why a step of the line takes longer than its lower limit. From a weight to its next value, twenty
-# operations wait for each other: five make the error, three its slope, ten the sum, and two the update.
-
-# %% tags=["nbval-ignore-output"]
-line = compare.program_of(line_row, tasks.linear())
-print(f"20 operations that wait     {20e6 * turn_time(1):.4f} µs")
-print(f"a step of the line takes    {1e6 * compare.step_time(line, tasks.linear()):.4f} µs")
-
-# %% [markdown]
-# Now the pool shows what we have measured:
+# code, and about as fast.) The pool now shows what we have measured:
 
 # %% tags=["nbval-ignore-output"]
 Pool(pool())
@@ -175,7 +267,8 @@ Pool(pool())
 # %%
 def matmul_program(size, rows):
     a, blocks = Lanes("matmul", "f4"), size // rows
-    x, w, y = a.array("x", blocks, rows, size), a.array("w", size, size), a.array("y", blocks, rows, size)
+    x, y = (a.array(name, blocks, rows, size) for name in "xy")
+    w = a.array("w", size, size)
     with a.loop(blocks) as block, a.loop(size, a.lanes) as j:
         sums = [a.sum() for _ in range(rows)]
         with a.loop(size) as k:
@@ -192,17 +285,15 @@ def matmul_program(size, rows):
 
 # %%
 n, draw = 240, np.random.default_rng(0)
-matrices = [draw.standard_normal((n, n), "f4") for _ in range(2)]
+x, w = (draw.standard_normal((n, n), "f4") for _ in range(2))
 points = []
 for rows in (1, 8):
-    x, w = matrices
-    x, w, y = cpu.put(x.reshape(-1, rows, n)), cpu.put(w), cpu.alloc((n // rows, rows, n), "f4")
-    run = matmul_program(n, rows).bind(x=x, w=w, y=y)
-    points.append((f"matmul, {rows} row{'s' * (rows > 1)}", 2 * n**3, 3 * 4 * n**2, seconds(run)))
-    print(
-        f"{rows} at once, close to NumPy's:",
-        np.allclose(y.numpy().reshape(n, n), matrices[0] @ matrices[1], atol=1e-3),
-    )
+    y = cpu.alloc((n // rows, rows, n), "f4")
+    run = matmul_program(n, rows).bind(x=cpu.put(x.reshape(y.shape)), w=cpu.put(w), y=y)
+    name = f"matmul, {rows} row{'s' * (rows > 1)}"
+    points.append((name, 2 * n**3, 3 * 4 * n**2, seconds(run)))
+    close = np.allclose(y.numpy().reshape(n, n), x @ w, atol=1e-3)
+    print(f"{rows} at once, close to NumPy's:", close)
 
 # %% tags=["nbval-ignore-output"]
 figures.roofline(cpu.peak, cpu.bandwidth, points)
@@ -212,20 +303,16 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 # it needs more independent work. A point at the slope moves too many bytes: it needs to move fewer. A point above the
 # slope reads from a cache, which has a steeper roof of its own. These three matrices fit into a cache. Level 2 gets
 # larger matrices, which do not fit, to the same height.
-
-# %% [markdown]
+#
 # **A good place to stop.** You know the roof of your machine, and have placed two matrix products beneath it.
-
-# %% [markdown]
+#
 # ## Why the net is not at the roof (4 min)
 #
-# Here are the two tasks, in float32 and in lanes, beside the two products. One step reads ten rows (the line) or a hundred rows (the
-# net), of 20 bytes each.
+# Here are the two tasks, in float32 and in lanes, beside the two products. One step reads ten rows (the line) or a
+# hundred rows (the net), of 20 bytes each.
+
 
 # %%
-from levels_more.hardware.disassembly import listing
-
-
 def in_lanes(one_row, task):
     a = Lanes("train", "f4")
     write_steps(a, one_row, [w.shape for w in task.weights])
@@ -235,8 +322,12 @@ def in_lanes(one_row, task):
 line, net = in_lanes(line_row, tasks.linear()), in_lanes(net_row, tasks.rings())
 
 # %% tags=["nbval-ignore-output"]
-points += [("linear", 10 * compare.operations(line), 10 * 20, compare.step_time(line, tasks.linear()))]
-points += [("DNN", 100 * compare.operations(net), 100 * 20, compare.step_time(net, tasks.rings()))]
+for name, rows, program, task in (
+    ("linear", 10, line, tasks.linear()),
+    ("DNN", 100, net, tasks.rings()),
+):
+    flops = rows * compare.operations(program)
+    points.append((name, flops, rows * 20, compare.step_time(program, task)))
 figures.roofline(cpu.peak, cpu.bandwidth, points)
 
 # %% [markdown]
@@ -244,10 +335,8 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 # listing of the net's program shows which instructions it really has:
 
 # %% tags=["nbval-ignore-output"]
-from collections import Counter as Tally
-
 words = [text.split() for text in listing(net).splitlines()]
-mix = Tally(word[0] for word in words if not word[0].endswith(":"))
+mix = Counter(word[0] for word in words if not word[0].endswith(":"))
 print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
 
 # %% [markdown]
@@ -262,7 +351,43 @@ print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
 # - At the end of each step, the lanes of 61 sums must be added up.
 
 # %% [markdown]
-# ## 01-3 · Lines touched (1 min)
+# ## Exercises (optional)
+#
+# ### 01-1 · A sum that does not get stuck
+#
+# Add pairs of neighbours, then pairs of these sums, and so on. If one number is left over at the end of a round, it
+# goes into the next round unchanged:
+#
+# ```
+# 1   2   3   4   5
+#  \ /     \ /    |
+#   3       7     5
+#     \   /       |
+#      10         5
+#         \     /
+#           15
+# ```
+#
+# Each number passes through only about log₂ n additions instead of up to n, so less is rounded away. (About 5 lines.)
+
+# %%
+from course.practice import exercises
+
+exercises.begin("01-1")
+
+
+def sum_in_pairs(x):
+    """The sum of a float32 array x[n], n ≥ 1, as a float32: by pairs of neighbours."""
+    return ...
+
+
+exercises.check("01-1", sum_in_pairs)
+
+# %% [markdown]
+# Adding in pairs loses less than adding one by one: the error grows with log₂ n instead of n ([Higham,
+# 1993](https://doi.org/10.1137/0914050)). NumPy's `sum` does much the same, with blocks of numbers.
+#
+# ### 01-3 · Lines touched
 #
 # A program reads `count` numbers, `x[0], x[step], x[2·step], …`. The array begins where a cache line of 64 bytes
 # begins. How many lines does the program touch? The example reads four float64 numbers with a step of 5. Each mark is
@@ -282,7 +407,10 @@ exercises.begin("01-3")
 
 
 def lines_touched(count, step, itemsize):
-    """The number of 64-byte lines that hold `count` numbers of `itemsize` bytes, each `step` places after the last."""
+    """The number of 64-byte lines that hold `count` numbers of `itemsize` bytes.
+
+    Each number lies `step` places after the last.
+    """
     return ...
 
 

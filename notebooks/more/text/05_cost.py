@@ -1,7 +1,8 @@
 # %% [markdown]
-# # 05 more · Where the time goes
+# # 05 more · What a step costs, in time and in bits
 #
-# **In this notebook you look inside one training step, and make a card with your machine's speeds.**
+# **In this notebook you look inside one training step, see where float32 parts from float64, and make a card with your
+# machine's speeds.**
 #
 # You need the two tasks of notebook 05 for this, and the formula of notebook 01 for what a step costs. Nothing is
 # exported.
@@ -19,22 +20,25 @@ from pathlib import Path
 
 import numpy as np
 
-from course import compare, reference, tasks
+from course import compare, reference, tasks, where
 from course.figures import tour
-from course.inspection import side_by_side
+from course.inspection import share_card, side_by_side, xray
 from course.practice import checks
 from levels_more import hardware, high_level, kernels, low_level, mid_level
 from levels_more.high_level import Sequential
+from levels_more.low_level import GradientTape, Variable
 from levels_more.mid_level import SGD, Dense
 
 place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder, task, rings = Path(place.name), tasks.linear(), tasks.rings()
 levels = (hardware, kernels, low_level, mid_level, high_level)
-line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for level in levels)]
-net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level in levels)]
+line_on_all = [reference.linear_regression]
+line_on_all += [level.tasks.linear_regression for level in levels]
+net_on_all = [reference.dnn_classifier]
+net_on_all += [level.tasks.dnn_classifier for level in levels]
 
 # %% [markdown]
-# ## Inside one step (11 min)
+# ## Inside one step (10 min)
 #
 # Notebook 05 counted the launches of a step. Which launches are they, and what calls each of them? We record one step,
 # like an X-ray. No level is changed for that. Python calls a function of ours whenever any function is called or
@@ -45,15 +49,13 @@ net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level i
 # a question: run me
 checks.predict(
     "05-cost-launches",
-    "Run op by op, a step of the line takes 19 launches on level 3. `levels_more` has a mean in one op, and its gradient "
-    "in another, which saves two. How many launches does the same step take in `fit`, op by op?",
+    "Run op by op, a step of the line takes 19 launches on level 3. `levels_more` has "
+    "a mean in one op, and its gradient in another, which saves two. How many launches "
+    "does the same step take in `fit`, op by op?",
     choices=["17", "18", "about 50: each level adds its own"],
 )
 
 # %%
-from course import where
-from course.inspection import xray
-
 patient = Sequential([Dense(1)])
 patient.build(task.x.shape, task.x.dtype)
 patient.set_weights(task.weights)
@@ -68,9 +70,9 @@ checks.answer_to("05-cost-launches")
 # %% [markdown]
 # A row that is indented further happens inside the row above it. Read it from the top: level 5 calls level 4, level 4
 # calls level 3, and each op ends in one launch of a kernel of level 2. The loss takes three launches, and its gradient
-# takes six, so the way back costs more than the way there. (`broadcast_divide` is the gradient of a mean: it gives each of the
-# ten rows a tenth.) **Copies** are bytes that move between Python's memory and the device's: row numbers on the way in,
-# the loss on the way out.
+# takes six, so the way back costs more than the way there. (`broadcast_divide` is the gradient of a mean: it gives each
+# of the ten rows a tenth.) **Copies** are bytes that move between Python's memory and the device's: row numbers on the
+# way in, the loss on the way out.
 #
 # Where does the time go? Open a row. The bars have the colours of the levels.
 
@@ -91,9 +93,9 @@ print("the same loss:", opened.loss == closed.loss)
 # %% [markdown]
 # All the parts are here again, but now under `compile`. They run once, on symbols: 16 ops are recorded and nothing is
 # launched. (The two gathers are not among them, because a compiled program reads its rows itself.) Two of the 16 are
-# the same product, which the gradient of `error * error` contains twice. And the mean becomes a sum and a quotient, as on
-# level 3. So there are again 16 ops, and they become one program, which is launched once. It reads ten rows and their
-# row numbers, 320 bytes, and keeps its intermediate results inside the program. The other 32 of the 352 bytes are
+# the same product, which the gradient of `error * error` contains twice. And the mean becomes a sum and a quotient, as
+# on level 3. So there are again 16 ops, and they become one program, which is launched once. It reads ten rows and
+# their row numbers, 320 bytes, and keeps its intermediate results inside the program. The other 32 of the 352 bytes are
 # copies of single numbers.
 
 # %% tags=["nbval-ignore-output"]
@@ -120,12 +122,6 @@ where("GradientTape")
 # %%
 where("torch.nn.Linear")
 
-# %%
-try:
-    where("torch.nn.LSTM")
-except LookupError as error:
-    print(error)
-
 # %% [markdown]
 # ## Beside other libraries (7 min)
 #
@@ -148,8 +144,9 @@ except LookupError as error:
 # a question: run me
 checks.predict(
     "05-cost-jax",
-    "Now take a large net, 784-512-512-10, in batches of 256. A step of our compiled epoch takes 9,600 µs. How long does a step of "
-    "JAX take? For the rings it took more than twice as long as ours.",
+    "Now take a large net, 784-512-512-10, in batches of 256. A step of our compiled "
+    "epoch takes 9,600 µs. How long does a step of JAX take? For the rings it took "
+    "more than twice as long as ours.",
     choices=["about as long", "twice as long", "20 times as long"],
 )
 
@@ -197,6 +194,49 @@ tour.five_levels(net)
 side_by_side.on_paper("side_by_side.html", line, net).name
 
 # %% [markdown]
+# **A good place to stop.** You know which launches a step consists of, and what they cost on each level.
+#
+# ## Where float32 parts from float64 (4 min)
+#
+# Float32 takes half the memory, and its programs may use all lanes. The price is in the bits: a program with lanes adds
+# in another order, and each addition rounds more. From the course's own start, the losses stay within 1/10,000 of those
+# in float64 over the first 2,000 steps. From some other starts they do not. Here is one of them. We train in both
+# formats, one step per call, and record two things. The `gaps` are the distances between the weights of the two runs.
+# The `kinks` are the steps in which the input of some relu is positive in one run but not in the other.
+
+
+# %%
+def into_relus(weights, x):
+    """The inputs of all twelve relus, for each row of x."""
+    w1, b1, w2, b2, *_ = weights
+    z1 = x @ w1 + b1
+    return np.hstack([z1, np.maximum(z1, 0) @ w2 + b2])
+
+
+# %% tags=["nbval-ignore-output"]
+start = [np.array(w) for w in tasks.make_weights((2, 4, 8, 1), seed=30)]
+runs = {"f8": start, "f4": [w.astype("f4") for w in start]}
+gaps, kinks = [], []
+rate = rings.learning_rate
+for step, rows in enumerate(rings.batches[:400]):
+    signs = []
+    for dtype, weights in runs.items():
+        x, y = rings.x.astype(dtype), rings.y.astype(dtype)
+        signs.append(into_relus(weights, x[rows]) > 0)
+        trained = hardware.tasks.dnn_classifier(x, y, weights, rows[None], rate)
+        runs[dtype] = trained.weights
+    gaps.append(max(np.abs(p - q).max() for p, q in zip(*runs.values())))
+    if (signs[0] != signs[1]).any():
+        kinks.append(step)
+figures.parting(gaps, kinks)
+
+# %% [markdown]
+# For many steps the gap stays near the rounding error of float32, one part in a million or less. Then one input of one
+# relu is so close to zero that the two formats round it to different sides. One run passes its gradient on, and the
+# other passes none. That is no longer a rounding error, because the gradient of a whole row is missing. From then on
+# the two runs differ, and the same happens again and again. Neither run is wrong. Both learn the rings.
+
+# %% [markdown]
 # ## Your machine's card (6 min)
 #
 # The course has measured your machine from two sides: with programs that only load or only add, and with whole
@@ -206,7 +246,7 @@ side_by_side.on_paper("side_by_side.html", line, net).name
 # a question: run me
 checks.predict(
     "05-cost-cards",
-    "A friend runs this course on another computer, and you compare your cards. What is the same on both?",
+    "A friend runs this course on another computer. What is the same on both cards?",
     choices=["nothing", "the times, up to a factor", "the losses, to the last bit"],
 )
 
@@ -214,8 +254,6 @@ checks.predict(
 # We measure the latency staircase of level 1 once more, which takes some seconds.
 
 # %% tags=["nbval-ignore-output"]
-from course.inspection import share_card
-
 cpu = hardware.pool()["cpu:0"]
 stairs = {2**k: hardware.measure_latency(cpu, 2**k) for k in range(12, 29)}
 my_card = share_card.machine_card(cpu, stairs, line, net)
@@ -231,10 +269,8 @@ my_card
 print(share_card.fingerprint(line, net))
 losses = line.rows[-1].losses.copy()
 losses[4000] = np.nextafter(losses[4000], 0)
-print(
-    share_card.fingerprint(line._replace(rows=[line.rows[-1]._replace(losses=losses)]), net),
-    "after one loss has changed in its last bit",
-)
+nearly = line._replace(rows=[line.rows[-1]._replace(losses=losses)])
+print(share_card.fingerprint(nearly, net), "after a change of one loss's last bit")
 
 # %%
 checks.answer_to("05-cost-cards")
@@ -242,3 +278,76 @@ checks.answer_to("05-cost-cards")
 # %% [markdown]
 # The first line is `aba007ec7ceeaf70`, on your machine and on any other. To keep the card, run
 # `my_card.save("my_machine.svg")`. The file is saved beside this notebook, and git ignores it.
+
+# %% [markdown]
+# ## Exercises (20 min, optional)
+#
+# ### 05-3 · Break it: a net that gives every point the same answer
+#
+# We train on the two rings again, for 20 epochs, at three learning rates. The last rate shows a symptom:
+
+# %%
+from course import tasks
+from course.practice import exercises
+
+exercises.begin("05-3")
+
+points = tasks.rings()
+
+
+def net_at(rate):
+    net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+    net.build((None, 2), "float64")
+    net.set_weights(points.weights)
+    net.compile(SGD(rate), "binary_crossentropy")
+    net.fit(points.x, points.y, batch_size=100, epochs=20, seed=1, verbose=0)
+    return net
+
+
+nets = {rate: net_at(rate) for rate in (0.1, 0.5, 1.0)}
+for rate, net in nets.items():
+    losses, answers = net.history.history["loss"], net.predict(points.x_test)
+    told = " ".join(f"{losses[epoch]:.3f}" for epoch in (0, 1, 4, 19))
+    print(f"rate {rate}: losses {told};", end=" ")
+    print(f"test points from {answers.min():.3f} to {answers.max():.3f}")
+
+# %% [markdown]
+# At rate 1 the loss stops near log 2 = 0.693, the loss of a coin toss, and the net gives all points the same probability.
+# No number is infinite or NaN, and no program reports an error. `summary` lists all layers and all 61 trainable
+# numbers. So we look at the gradients (`test_step` returns the loss and updates nothing):
+
+# %%
+for rate in (0.1, 1.0):
+    with GradientTape() as tape:
+        loss = nets[rate].test_step(points.x, points.y)
+    slopes = tape.gradient(loss, nets[rate].variables)
+    named = zip(nets[rate].named(Variable), slopes)
+    reached = [name for name, slope in named if slope.numpy().any()]
+    print(f"rate {rate}: a gradient reaches", *reached)
+
+# %% [markdown]
+# Only the last bias still gets a gradient, so no other number will ever change. Find the cause, layer by layer: give
+# the points to the first layer, its output to the second, and so on, and look for units that return 0 for **every**
+# point. Such a relu is **dead**. Where it returns 0, it passes no gradient on, neither to its own weights nor to the
+# layers before it. (About 5 lines. Hint: `model.layers` is a list, a layer is called like a function, and `.numpy()`
+# turns its output into an array.)
+
+# %%
+from course.practice import exercises
+
+exercises.begin("05-3")
+
+
+def dead_units(model, x):
+    """A list of ints: for each layer, how many units return 0 for all rows of x."""
+    return ...
+
+
+exercises.check("05-3", dead_units)
+
+# %% [markdown]
+# Once the check says that it is right, apply your function to the three nets. One dead unit of eight does no harm, but
+# eight dead units of eight end the training. A callback with `on_train_batch_end` can print the number whenever it
+# changes. You will see units die and come back, because the first layer still changes and with it their inputs. In step
+# 125 all eight are dead at once, and the first layer stops changing, too. So the cause was the rate: the steps were too
+# long. (Which other cure do you know?)

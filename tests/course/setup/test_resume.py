@@ -114,7 +114,7 @@ def test_what_was_asked_for_comes_back_once(project):
 def test_who_has_come_to_the_end_goes_on_with_the_next(project, reader):
     reader(*build.all_in(build.ROOT))
     ways = {"trail/1_hardware": "trail/2_kernels", "trail/5_high_level": "01_hardware", "01_hardware": "02_kernels"}
-    ways |= {"05_high_level": "05_high_level", "more/01_numbers": "more/01_numbers"}
+    ways |= {"05_high_level": "05_high_level", "more/01_measuring": "more/01_measuring"}
     for name, following in ways.items():
         run_to_the_end(project, name)
         told, opened = resume.main(project)
