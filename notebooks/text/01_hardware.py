@@ -1900,9 +1900,8 @@ exercises.check("01-5", highest_rate)
 # At the end of notebook 05, [a figure](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down
 # to the instructions of this level.
 #
-# Six notebooks continue this one: [numbers](more/01_numbers.ipynb) (floats to the bit, and sums
-# that do not get stuck), [measuring](more/01_measuring.ipynb) (how far away memory is, and how fast a core can
-# compute), the [assembler](more/01_assembler.ipynb) (this processor's own instructions, and the text behind each line),
+# Five notebooks continue this one: [measuring](more/01_measuring.ipynb) (floats to the bit, how far away memory is, and
+# how fast a core can compute), the [assembler](more/01_assembler.ipynb) (this processor's own instructions, and the text behind each line),
 # [exp and log](more/01_exp_and_log.ipynb) (these two functions, line by line), the [GPU](more/01_gpu.ipynb) and the
 # [TPU](more/01_tpu.ipynb) (two machines that work in another way).
 #

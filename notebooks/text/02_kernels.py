@@ -93,7 +93,7 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 #
 # `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or finds the program that was kept. It
 # comes from `levels/support`, which holds helpers that the five main notebooks do not explain: checks with their error
-# messages, locks, caches. ([more/02_cache](more/02_cache.ipynb) explains this one.)
+# messages, locks, caches.
 
 # %%
 from levels.support.compiled import compile_cpu
@@ -818,7 +818,7 @@ checks.answer_to("02-branch")
 # Two numbers of six have other bits. For -2 the new kernel gives -0 instead of 0. The two are equal, but the
 # course's checks compare bits. For -infinity it gives NaN instead of 0. That is worse: in a training run, a NaN spreads through every
 # sum, and the run is lost. So a kernel should be tried on hard inputs before it is used.
-# ([more/02_trial](more/02_trial.ipynb) does that.) Here is one that is right:
+# (The `use` of `levels_more.kernels` does that. It refuses this kernel, and says why.) Here is one that is right:
 
 
 # %%
@@ -1597,17 +1597,14 @@ exercises.check("02-3", steps_of)
 # kernel in your table. At the end of notebook 05, [a figure](05_high_level.ipynb#From-fit-to-the-multiply) follows one
 # step from `fit` down to an instruction. Its stage 2 is on this level.
 #
-# Seven notebooks continue this one:
+# Four notebooks continue this one:
 #
 # | notebook | its idea |
 # |---|---|
-# | [more/02_cache](more/02_cache.ipynb) | how a program gets a hash that cannot become stale |
 # | [more/02_matmul](more/02_matmul.ipynb) | the matrix product at the machine's peak, and the same bits on any number of threads |
-# | [more/02_trial](more/02_trial.ipynb) | a kernel of your own is tried first, and refused with a counter-example |
 # | [more/02_reductions](more/02_reductions.ipynb) | the largest number, softmax, and four sums side by side |
-# | [more/02_moves](more/02_moves.ipynb) | more rows of the table: transposes, slices, casts, rows added up by number |
 # | [more/02_random](more/02_random.ipynb) | random numbers without a state |
-# | [more/02_machines](more/02_machines.ipynb) | the same scalar functions on two more kinds of device, a GPU and a TPU |
+# | [more/02_machines](more/02_machines.ipynb) | the same scalar functions on a GPU and a TPU, and a step that two GPUs share (its end needs notebooks 03 and 05) |
 #
 # ## Build
 

@@ -503,7 +503,7 @@ checks.answer_to("04-certain")
 # So p is **clipped**: it stays between 1e-7 and 1 - 1e-7. The loss is finite, but the gradient is 0: where p is
 # clipped, the loss does not depend on p. So the model learns nothing from the worst mistake of all. The cure is to
 # compute the loss from the **logit**, the number that goes into the sigmoid. The option `from_logits` in
-# `more/04_losses` does that. (Keras does it by itself if a model ends in a sigmoid. In Keras 3.15 a logit of -200 gives
+# `more/04_metrics` does that. (Keras does it by itself if a model ends in a sigmoid. In Keras 3.15 a logit of -200 gives
 # the loss 200 and a gradient of size 1. If Keras is given only a probability, it clips as we do.)
 #
 # **A good place to stop.** You have layers, and two losses that say how wrong their predictions are. This is the end of
@@ -1322,13 +1322,12 @@ exercises.check("04-5", standardised)
 #
 # - [more/04_layers](more/04_layers.ipynb): more starting weights, penalties, dropout, batch normalization, embeddings;
 #   *exercise: a layer*
-# - [more/04_losses](more/04_losses.ipynb): logits, several classes; *exercise: a loss for data with outliers*
 # - [more/04_optimizers](more/04_optimizers.ipynb): momentum, curvature in every direction, schedules, clipping;
 #   *exercise: signs only*
 # - [more/04_pipeline](more/04_pipeline.ipynb): shuffling data that does not fit into memory, functions, files, threads
 # - [more/04_columns](more/04_columns.ipynb): words, missing values, ranges and pairs as columns
-# - [more/04_metrics](more/04_metrics.ipynb): accuracy over batches, precision, recall, AUC, R²; *exercise: a metric
-#   with a state*
+# - [more/04_metrics](more/04_metrics.ipynb): losses of logits and of several classes; accuracy over batches, precision,
+#   recall, AUC, R²; *exercises: a loss for data with outliers, a metric with a state*
 #
 # ## Build
 
