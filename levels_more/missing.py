@@ -44,7 +44,7 @@ def refusing(what, framework, **own):
 def lacking(*names):
     """Return a decorator for a class that lacks these names of Keras and PyTorch. Reading one says what to write.
 
-    It costs nothing to look up another name. (A `__getattr__` would: Python then looks up all attributes in a slower way.)
+    It costs nothing to look up another name. (With a `__getattr__`, Python looks up all attributes in a slower way.)
     """
 
     def mark(kind):
@@ -147,7 +147,7 @@ def _rooms():
 
 
 def absent(front):
-    """Return the `__getattr__` of a room. Its AttributeError says what to use, which room has the name, or one like it."""
+    """Return the `__getattr__` of a room. Its AttributeError says what to use, what room has the name, or a near one."""
 
     def __getattr__(name):
         room = f"levels_more.{_rooms().get(name)}"
