@@ -147,7 +147,7 @@ def _rooms():
 
 
 def absent(front):
-    """Return the `__getattr__` of a room. Its AttributeError says what to use, what room has the name, or a near one."""
+    """Return the `__getattr__` of a room. Its AttributeError says what to use, which room has it, or a near name."""
 
     def __getattr__(name):
         room = f"levels_more.{_rooms().get(name)}"

@@ -38,7 +38,7 @@ def absent(front):
 class Asked:
     """The last finder on `sys.meta_path`. It finds nothing: an import fails with what the package says of the name.
 
-    For `from levels.low_level import foo` Python asks the package, drops its AttributeError, and looks for a file.
+    In `from PACKAGE import NAME`, Python asks the package, drops its AttributeError, and looks for a file.
     """
 
     @staticmethod
