@@ -6,7 +6,6 @@ build on these. Importing a package adds rows to the tables of `levels` and repl
 """
 
 import contextlib
-import sys
 
 
 @contextlib.contextmanager
@@ -24,30 +23,3 @@ def needed():
 def not_installed(package):
     """Return the ModuleNotFoundError for this missing package. It says how to install it."""
     return ModuleNotFoundError(f"{package} is not installed: `python3 -m course setup` adds it", name=package)
-
-
-class FilesOfVersion1:
-    """The last finder on `sys.meta_path`. For a file of version 1 it raises an error that says where that is now."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        """Return None: this finds nothing. Raises ModuleNotFoundError for a file of version 1."""
-        package, _, file = name.partition(".")
-        if package != __name__ or not file:
-            return
-        from levels_more.moved import told, wanted_names
-
-        if text := told(file, wanted_names()):
-            raise ModuleNotFoundError(text, name=name)
-
-
-if not any(type(finder).__name__ == FilesOfVersion1.__name__ for finder in sys.meta_path):
-    sys.meta_path.append(FilesOfVersion1())
-
-
-def __getattr__(name):
-    """Raise the error for a missing name. For a file of version 1 it says where that file is now."""
-    from levels_more.missing import missing
-    from levels_more.moved import told
-
-    raise missing(told(name) or f"module 'levels_more' has no attribute {name!r}", name)

@@ -1,7 +1,7 @@
-"""Look up names in the modules of an API. Errors for missing names, also in `from … import …`, say what to use."""
+"""Look up names in the modules of an API. Errors for missing names say what to use."""
 
+import ast
 import difflib
-import dis
 import functools
 import inspect
 import re
@@ -9,6 +9,10 @@ import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
+
+from levels.support.operators import Elsewhere
+
+ROOMS = "hardware", "kernels", "low_level", "mid_level", "high_level", "saving", "distributed"
 
 
 @functools.cache
@@ -19,18 +23,8 @@ def told_of(table):
 
 @functools.cache
 def cures_of(table):
-    """{name: what to use instead} for "torch", "tensorflow", or "gone": names that levels exported in version 1."""
+    """{name: what to use instead} for "torch", "tensorflow", "rooms" of levels_more, "parts" or "callbacks"."""
     return {name: cure for cure, names in told_of(table).items() for name in names.split()}
-
-
-def missing(told, name, calls=2):
-    """Return the error, with the text `told`, that a module's `__getattr__` raises; the importer is `calls` frames up.
-
-    It is an AttributeError, so that `hasattr` is False; in `from … import …`, which drops its text, an ImportError.
-    """
-    asking = sys._getframe(calls)
-    importing = dis.opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM"
-    return ImportError(told, name=name) if importing else AttributeError(told, name=name)
 
 
 def refusing(what, framework, **own):
@@ -47,30 +41,15 @@ def refusing(what, framework, **own):
     return find
 
 
-class Former:
-    """A descriptor for a name of version 1 in a class. `hasattr` is False; the AttributeError says what to use."""
+def lacking(*names):
+    """Return a decorator for a class that lacks these names of Keras and PyTorch. Reading one says what to write.
 
-    def __init__(self, what, name):
-        self.what = what
-        self.name = name
-
-    def __repr__(self):
-        return f"no name any more; use {cures_of('parts')[self.name]}"
-
-    def __get__(self, instance, kind):
-        cure = cures_of("parts")[self.name]
-        raise AttributeError(f"{self.what} has no {self.name!r} here; use {cure}", name=self.name)
-
-
-def lacking(what, *names):
-    """Return a decorator for a class that no longer has these names. It costs nothing to look up another name.
-
-    (A `__getattr__` would: Python then looks up all attributes in a slower way.)
+    It costs nothing to look up another name. (With a `__getattr__`, Python looks up all attributes in a slower way.)
     """
 
     def mark(kind):
         for name in names:
-            setattr(kind, name, Former(what, name))
+            setattr(kind, name, Elsewhere(name, cures_of("parts")[name]))
         return kind
 
     return mark
@@ -147,9 +126,41 @@ def module_api(place, own, *tables):
         cure = f"use {cures.get(name)}" if name in cures else f"dir({place}) lists what it has"
         if name not in cures and (near := _nearest(name, names())):
             cure = f"the nearest is {near!r}"
-        raise missing(f"{place} has no {name!r} here; {cure}", name)
+        raise AttributeError(f"{place} has no {name!r} here; {cure}", name=name)
 
+    own.setdefault("__path__", [])  # as of a package: an import of a missing name then comes to levels.support.fronts
     return find, names
+
+
+@functools.cache
+def _rooms():
+    """{name: its room}, read from the fronts of the rooms. (To import a room would add its rows to the tables.)"""
+    homes = {}
+    for room in ROOMS:
+        front = Path(__file__).parent / room / "__init__.py"
+        for node in ast.walk(ast.parse(front.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                homes |= {each.name: room for each in node.names if each.name not in homes}
+            elif isinstance(node, ast.Dict):  # {file: its names}
+                homes |= {name: room for names in node.values for name in ast.literal_eval(names).split()}
+    return homes
+
+
+def absent(front):
+    """Return the `__getattr__` of a room. Its AttributeError says what to use, which room has it, or a near name."""
+
+    def __getattr__(name):
+        room = f"levels_more.{_rooms().get(name)}"
+        cure = f"dir({front}) lists what it has"
+        if name in cures_of("rooms"):
+            cure = f"use {cures_of('rooms')[name]}"
+        elif name in _rooms() and room != front:
+            cure = f"{room} has: write `from {room} import {name}`"
+        elif near := _nearest(name, getattr(sys.modules[front], "__all__", ())):
+            cure = f"the nearest is {near!r}"
+        raise AttributeError(f"{front} has no {name!r}; {cure}", name=name)
+
+    return __getattr__
 
 
 def small_room(place, *tables, **names):

@@ -25,18 +25,11 @@ from course.setup.merge import content, merge
 
 EXTENSIONS = Path(__file__).resolve().parent / "labextensions"  # JupyterLab extensions, written by hand
 BASE = f"{MINE}/.course/base"  # the course's version of each notebook at the last copy or merge
-VERSION = f"{MINE}/.course/version"  # the course's main version that opened this desk last; version 1 wrote none
 WORKSPACE = "default-37a8.jupyterlab-workspace"  # the file in which JupyterLab stores what is open
 CLOSED = {  # the list of files is closed at the first start: the map has links to all notebooks
     "data": {"layout-restorer:data": {"left": {"collapsed": True, "widgets": ["filebrowser"]}}},
     "metadata": {"id": "default"},
 }
-OLDER = [
-    f"This desk is from version 1 of the course. Version 2 brings {MINE}/levels and your notebooks up to date.",
-    "  An old import in a cell of yours: its error shows the new line.",
-    "  A level that fails: `python3 -m course reset --level 04_mid_level` makes that one the course's own, and",
-    "  `python3 -m course catch-up 05_high_level` all those beneath a notebook. Your notebooks stay as they are.",
-]
 
 
 def open_desk(root: Path) -> list[str]:
@@ -44,7 +37,6 @@ def open_desk(root: Path) -> list[str]:
     files = {}
     told = []
     renewed = []
-    older = (root / BASE).is_dir() and not (root / VERSION).exists()
     for name in all_in(root):
         change = changes_for(root, name)
         files |= change.files
@@ -60,8 +52,7 @@ def open_desk(root: Path) -> list[str]:
         replace(root, {root / path: text for path, text in files.items() if text is not None})
     elif kept := backup.apply(root, "update", files):
         told.append(backup.how_to_undo(root, kept))
-    replace(root, {root / VERSION: "2\n"})
-    return OLDER + told if older else told
+    return told
 
 
 def lab_command(root: Path, arguments: list[str], opened: str | None = None) -> list[str]:

@@ -1,16 +1,9 @@
 """The errors for names that a level does not have, and for attributes that `__init__` has not set."""
 
-import dis
-import importlib
 import inspect
 import sys
-from pathlib import Path
 
-FILES = sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))  # of levels.support
-ROOMS = {  # of levels_more, with names that a level had in version 1
-    "saving": "export export_page from_pretrained load_model load_weights push_to_hub save save_weights",
-    "distributed": "DistributedDataParallel World all_gather all_reduce broadcast launched mpiexec time_limit world",
-}
+from .checks import meant
 
 
 class Unset:
@@ -30,20 +23,35 @@ def public(names):
 
 
 def absent(front):
-    """Return the `__getattr__` (PEP 562) of the level `front`. Its error says where a name is, or where more are."""
+    """Return the `__getattr__` (PEP 562) of the level `front`. Its AttributeError says where more names are."""
 
     def __getattr__(name):
-        rooms = [room for room, names in ROOMS.items() if name in names.split()] or [front.partition(".")[2]]
-        more = f"levels_more.{rooms[0]}: try `from levels_more.{rooms[0]} import {name}`"
-        told = f"{front} has no {name!r}: what the notebooks build is here, and there is more in {more}"
-        asking = sys._getframe(1)
-        importing = dis.opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM"
-        for file in FILES if not name.startswith("_") else ():
-            if name == file or name in vars(importlib.import_module(f"levels.support.{file}")):
-                place = "" if name == file else f".{file}"
-                told = f"{name} is no name of {front}: write `from levels.support{place} import {name}`"
-        # AttributeError, so that `hasattr` is false; `from … import …` would drop its text
-        error = ImportError if importing and not name.startswith("__") else AttributeError
-        raise error(told, name=name)
+        near = meant(name, getattr(sys.modules[front], "__all__", ()))
+        slip = f" (did you mean {near!r}?)" if near else ""
+        more = f"levels_more.{front.partition('.')[2]}"
+        told = f"what the notebooks build is here, and there is more in {more}: try `from {more} import {name}`"
+        raise AttributeError(f"{front} has no {name!r}{slip}: {told}", name=name)
 
     return __getattr__
+
+
+class Asked:
+    """The last finder on `sys.meta_path`. It finds nothing: an import fails with what the package says of the name.
+
+    In `from PACKAGE import NAME`, Python asks the package, drops its AttributeError, and looks for a file.
+    """
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        """Return None. Raises ImportError if a package of `levels` or `levels_more` has no such name."""
+        package, _, name = name.rpartition(".")
+        ask = getattr(sys.modules.get(package), "__getattr__", None)
+        if ask and package.startswith(("levels.", "levels_more.")):
+            try:
+                ask(name)
+            except AttributeError as error:
+                raise ImportError(str(error), name=name) from None
+
+
+if not any(type(finder).__name__ == Asked.__name__ for finder in sys.meta_path):  # a reload adds no second one
+    sys.meta_path.append(Asked())

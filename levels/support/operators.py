@@ -54,13 +54,14 @@ def check_recorded(name, x, kind):
 
 
 class Elsewhere:
-    """A descriptor for a name that tensors do not have. Its AttributeError says what to write; `hasattr` is False."""
+    """A descriptor for a name that a class does not have. Its AttributeError says what to write; `hasattr` is False."""
 
-    def __init__(self, name):
+    def __init__(self, name, cure):
         self.name = name
+        self.cure = cure
 
     def __get__(self, x, kind=None):
-        raise AttributeError(f"{kind.__name__} has no {self.name!r}; write {CURES[self.name]}", name=self.name, obj=x)
+        raise AttributeError(f"{kind.__name__} has no {self.name!r}; write {self.cure}", name=self.name, obj=x)
 
 
 _POWER = "; the whole number 2 is a power here, x ** 2, and"
@@ -132,5 +133,5 @@ _SEVERAL |= {"__invert__": "~", "__mod__": "%", "__floordiv__": "//", "__rpow__"
 _SEVERAL |= {"item": "item", "to": "to", "backward": "backward"}
 for _name, _sign in _SEVERAL.items():
     setattr(SeveralOps, _name, of_several_ops(_sign))
-for _name in CURES:
-    setattr(SeveralOps, _name, Elsewhere(_name))
+for _name, _cure in CURES.items():
+    setattr(SeveralOps, _name, Elsewhere(_name, _cure))

@@ -2,7 +2,7 @@
 
 import importlib
 
-from levels_more.moved import elsewhere
+from levels_more.missing import absent
 
 # file -> its names. A file is imported on the first use of one of its names, since these need MPI
 _FILES = {
@@ -20,7 +20,7 @@ __all__ = sorted(_PLACES)
 def __getattr__(name):
     if name in _PLACES:
         return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
-    raise elsewhere(__name__, name)
+    return absent(__name__)(name)
 
 
 def __dir__():

@@ -7,9 +7,9 @@ from levels.hardware import (
     write_steps,
 )
 from levels.support.elementary import EXP, LOG
+from levels.support.fronts import public
 from levels.support.instructions import exponent, named, rint, scaled, sqrt
 from levels.support.measure import MEASURES, seconds
-from levels_more import moved as _moved
 from levels_more.hardware.benchmark import Pool, amount, chase_program, measure_latency, measure_reading, read_program
 from levels_more.hardware.devices import MAKERS, copy, fill, placed_on, pool
 from levels_more.hardware.disassembly import trimmed
@@ -23,10 +23,7 @@ from levels_more.hardware.targets import TARGETS, Target, compiled_for, listing_
 from levels_more.hardware.tpu import (
     SIDE, Activate, Multiply, ReadWeights, Tpu, Write, bfloat16, dense_program, run_program, systolic,
 )
+from levels_more.missing import absent as _absent
 
-__all__ = _moved.handed_on(globals(), "tasks")
-
-
-def __getattr__(name):
-    """Raise the error for a missing name. For a name of version 1 it says what to use."""
-    raise _moved.elsewhere(__name__, name)
+__all__ = sorted([*public(globals()), "tasks"])
+__getattr__ = _absent(__name__)

@@ -6,7 +6,7 @@ from levels.high_level import (
     Callback, History, batches_of, dnn_classifier, dtype_for, ended, epoch_loss, linear_regression, one_pass, prepared,
     run_epochs, run_training, tasks,
 )
-from levels_more import moved as _moved
+from levels.support.fronts import public
 from levels_more.high_level.callbacks import (
     EarlyStopping, LambdaCallback, LearningRateScheduler, ModelCheckpoint, Monitor, ReduceLROnPlateau, TerminateOnNaN,
 )
@@ -14,8 +14,9 @@ from levels_more.high_level.functional import Call, Input, Placeholder
 from levels_more.high_level.loggers import CSVLogger, TensorBoard, graph_of
 from levels_more.high_level.model import Model, Sequential
 from levels_more.high_level.training import Training
+from levels_more.missing import absent as _absent
 
-__all__ = _moved.handed_on(globals(), "tasks")
+__all__ = sorted([*public(globals()), "tasks"])
 
 _HEAVY = "DNNClassifier", "DNNRegressor", "Estimator", "LinearRegressor"  # their file imports scikit-learn
 
@@ -23,4 +24,4 @@ _HEAVY = "DNNClassifier", "DNNRegressor", "Estimator", "LinearRegressor"  # thei
 def __getattr__(name):
     if name in _HEAVY:  # imported on first use, because scikit-learn is slow to import
         return getattr(importlib.import_module("levels_more.high_level.sklearn"), name)
-    raise _moved.elsewhere(__name__, name)
+    return _absent(__name__)(name)

@@ -82,9 +82,9 @@ class EarlyStopping(Monitor):
         restore_best_weights=False,
         *,
         verbose=0,
-        **former,
+        **unknown,
     ):
-        refuse_arguments("EarlyStopping", former)
+        refuse_arguments("EarlyStopping", unknown)
         super().__init__(monitor, mode, min_delta)
         self.stopped_epoch = 0
         self.verbose = is_verbose("EarlyStopping: verbose", verbose)

@@ -27,17 +27,13 @@ from levels_more.high_level.functional import Placeholder, dry_run, in_order
 from levels_more.high_level.outputs import by_output, print_summary
 from levels_more.high_level.training import Training
 from levels_more.low_level.autodiff import leading_to
-from levels_more.low_level.module import FORMER
 from levels_more.mid_level.base_layer import Layer
 from levels_more.mid_level.names import numbered
 from levels_more.mid_level.notes import note, noted
 from levels_more.missing import lacking
 
-KERAS = "get_config", "to_json", "get_layer", "pop", "input", "output", "inputs", "outputs"
-BY_BATCH = "train_on_batch", "test_on_batch", "predict_on_batch"
 
-
-@lacking("a model", *FORMER, *KERAS, *BY_BATCH)
+@lacking("to_json", "get_layer", "pop", "inputs", "outputs", "train_on_batch", "test_on_batch", "predict_on_batch")
 class Model(high_level.Model, Layer):
     """A layer that trains itself: write `call(x)`. Or Model(inputs, outputs): the graph of layers between these."""
 

@@ -6,7 +6,7 @@ from levels.kernels import (
     linear_regression, loop_source, lowered, matmul_ikj, nest, places_of, plan, plan_elementwise, plan_gather,
     plan_loop, plan_matmul, plan_reduce, planned, reduce_loop, reduced, relu_grad, scalar, tasks,
 )
-from levels_more import moved as _moved
+from levels.support.fronts import public
 from levels_more.kernels.elementwise import elu, erf, mask_op, plan_masked, small_tanh, tanh
 from levels_more.kernels.gpu import BLOCK_THREADS, gather_threads, mover, reduce_block, scatter_threads, tiled
 from levels_more.kernels.gpu_compiler import ON_GPU, compile_gpu, each_row, thread, threads_for
@@ -28,10 +28,7 @@ from levels_more.kernels.reductions import (
 )
 from levels_more.kernels.tpu import matmul_array
 from levels_more.kernels.verify import SPECIAL, cases_of, counter_example, drawn, outcome, use, verify_kernel
+from levels_more.missing import absent as _absent
 
-__all__ = _moved.handed_on(globals(), "tasks")
-
-
-def __getattr__(name):
-    """Raise the error for a missing name. For a name of an earlier version it gives the new one."""
-    raise _moved.elsewhere(__name__, name)
+__all__ = sorted([*public(globals()), "tasks"])
+__getattr__ = _absent(__name__)

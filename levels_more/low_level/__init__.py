@@ -7,7 +7,8 @@ from levels.low_level import (
     hand_on, linear_regression, log, needed_by, plan_spread, reachable, reduce_sum, relu, row_parts, sigmoid, sqrt,
     tasks, trace, unbroadcast,
 )
-from levels_more import compiler, moved as _moved  # (the first adds passes and back ends)
+from levels.support.fronts import public
+from levels_more import compiler  # (it adds passes and back ends)
 from levels_more.compiler.guards import Function, function
 from levels_more.compiler.passes import constant_fold, cse
 from levels_more.low_level import nn, vjps  # (the second adds rules)
@@ -26,9 +27,7 @@ from levels_more.low_level.shape import (
     expand_dims, fancy_index, largest, reduce_std, reduce_variance, smallest, squeeze, stack, take, take_along,
 )
 from levels_more.compiler.eager.tapes import GradientTape, quickest_walk
+from levels_more.missing import absent as _absent
 
-__all__ = _moved.handed_on(globals(), "nn", "tasks")
-
-
-def __getattr__(name):
-    raise _moved.elsewhere(__name__, name)
+__all__ = sorted([*public(globals()), "nn", "tasks"])
+__getattr__ = _absent(__name__)

@@ -5,8 +5,9 @@ from inspect import getattr_static
 
 from levels import low_level
 from levels.low_level import OPERATORS
+from levels.support.operators import Elsewhere
 from levels_more.low_level.signatures import Arguments
-from levels_more.missing import Former, lacking
+from levels_more.missing import lacking
 
 
 def assign_add(variable, value):
@@ -23,18 +24,15 @@ OPERATORS["assign_add"] = assign_add
 OPERATORS["assign_sub"] = assign_sub
 
 
-FORMER = "parameters", "named_parameters", "state_dict", "load_state_dict"
-
-
-@lacking("a module", *FORMER)
+@lacking("parameters", "named_parameters", "state_dict", "load_state_dict")
 class Module(low_level.Module):
     """The core's Module, extended by `count`."""
 
     __signature__ = Arguments()
 
     def __dir__(self):
-        """Return the names of attributes, without those that are here no more."""
-        return [name for name in super().__dir__() if not isinstance(getattr_static(self, name, None), Former)]
+        """Return the names of attributes, without those that are told to be elsewhere."""
+        return [name for name in super().__dir__() if not isinstance(getattr_static(self, name, None), Elsewhere)]
 
     def count(self):
         """Return how many numbers the variables hold in total."""

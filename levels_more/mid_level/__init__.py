@@ -3,8 +3,8 @@
 from levels.mid_level import (
     RANDOM, affine, cross_entropy, descend, dnn_classifier, glorot_uniform, linear_regression, squared_error, tasks,
 )
+from levels.support.fronts import public
 from levels.support.parts import Reconstructible
-from levels_more import moved as _moved
 from levels_more.mid_level import layers, losses, metrics, optimizers
 from levels_more.mid_level.base_layer import Layer
 from levels_more.mid_level.base_metric import Metric, ratio
@@ -37,9 +37,7 @@ from levels_more.mid_level.regularizers import L1, L2, REGULARIZERS
 from levels_more.mid_level.stages import (
     as_array, as_element, batched, cached, cut, each_array, filtered, mapped, prefetched, repeated, shuffled, stack,
 )
+from levels_more.missing import absent as _absent
 
-__all__ = _moved.handed_on(globals(), "layers", "losses", "metrics", "optimizers", "tasks")
-
-
-def __getattr__(name):
-    raise _moved.elsewhere(__name__, name)
+__all__ = sorted([*public(globals()), "layers", "losses", "metrics", "optimizers", "tasks"])
+__getattr__ = _absent(__name__)

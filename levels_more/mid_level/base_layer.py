@@ -12,7 +12,7 @@ from levels.support.checks import check_bool, lookup
 from levels.support.tracebacks import short
 from levels_more.checks import as_int64
 from levels_more.compiler.dependencies import of_levels
-from levels_more.low_level.module import FORMER, Module
+from levels_more.low_level.module import Module
 from levels_more.mid_level.initializers import INITIALIZERS
 from levels_more.mid_level.names import numbered, snake_case
 from levels_more.mid_level.notes import Noted, note
@@ -78,7 +78,7 @@ def freeze(layer, value):
         mark(part, check_bool(f"{layer.name}: trainable", value))
 
 
-@lacking("a layer", *FORMER, "get_config", "input", "output")
+@lacking("get_config", "input", "output")
 class Layer(mid_level.Layer, Module):
     """A part of a model: write `call(x)`, or `call(x, training)`, and `build(shape)` if it needs variables.
 

@@ -2,7 +2,7 @@
 
 import importlib
 
-from levels_more.moved import elsewhere
+from levels_more.missing import absent
 
 # file -> its names. Each file imports a large package, so it is imported only when one of its names is used
 _FILES = {
@@ -18,7 +18,7 @@ __all__ = sorted(_PLACES)
 def __getattr__(name):
     if name in _PLACES:
         return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
-    raise elsewhere(__name__, name)
+    return absent(__name__)(name)
 
 
 def __dir__():

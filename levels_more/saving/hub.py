@@ -132,7 +132,7 @@ def requirements(model):
 
     with tempfile.TemporaryDirectory() as beside:
         save(model, Path(beside, "model"))
-        json.loads(stored(Path(beside, "model"))[0][TEXT].tobytes().decode(), object_hook=look)
+        json.loads(stored(Path(beside, "model", WEIGHTS))[TEXT].tobytes().decode(), object_hook=look)
     return sorted(found)
 
 

@@ -55,10 +55,7 @@ def checksum(arrays):
     return np.frombuffer(total.digest(), "u1")
 
 
-CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
-OPTIMIZER = "optimizer.safetensors"
-FILES = CONFIG, WEIGHTS, OPTIMIZER
 
 
 def put(arrays, folder):
@@ -70,7 +67,7 @@ def put(arrays, folder):
     if folder.is_file():
         raise FileExistsError(f"{folder.as_posix()} is a file, and a model is a folder; choose another name")
     new = not folder.exists()
-    if not new and {file.name for file in folder.iterdir() if file.suffix != ".new"} - {*FILES, ".DS_Store"}:
+    if not new and {file.name for file in folder.iterdir() if file.suffix != ".new"} - {WEIGHTS, ".DS_Store"}:
         raise FileExistsError(f"{folder.as_posix()} is a folder with other things in it; choose another name")
     try:
         replace(folder / WEIGHTS, safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
@@ -78,8 +75,6 @@ def put(arrays, folder):
         with suppress(OSError):
             if new:
                 folder.rmdir()  # only works on an empty folder: after a failed write
-    for old in (CONFIG, OPTIMIZER):  # models used to be three files; `stored` still reads those
-        (folder / old).unlink(missing_ok=True)
 
 
 def noted(model):
@@ -206,30 +201,15 @@ def nothing_drawn(most):
         yield
 
 
-def stored(folder):
-    """Return (all that a folder stores, {name: array}; the file that holds the config; the optimizer's file).
-
-    Raises ValueError if the checksum of a file does not match its content.
-    """
-
-    def read(file):
-        with blamed(file):
-            return safetensors.numpy.load(patiently(file.read_bytes, PermissionError))
-
-    config, weights, optimizer = (folder / name for name in FILES)
-    arrays = read(weights)
-    if SUM not in arrays and config.exists():  # an older model, in three files
-        with blamed(config):
-            arrays[TEXT] = np.frombuffer(config.read_bytes(), "u1")
-        if optimizer.exists():
-            arrays |= {MEMORY + name: array for name, array in read(optimizer).items()}
-        return arrays, config, optimizer
-    with blamed(weights):
+def stored(file):
+    """Return {name: array}, all that a file of `save` stores. Raises ValueError if its checksum is another."""
+    with blamed(file):
+        arrays = safetensors.numpy.load(patiently(file.read_bytes, PermissionError))
         if SUM not in arrays:
-            raise ValueError(f"it has no checksum, and there is no {config.as_posix()} as older models have")
+            raise ValueError("it has no checksum")
         if checksum(arrays).tobytes() != arrays[SUM].tobytes():
             raise ValueError("its checksum is not that of what it holds")
-    return arrays, weights, weights
+    return arrays
 
 
 # the pretrained models are beside the course's `levels`, or in a folder above a reader's own `levels`
@@ -250,10 +230,11 @@ def load_model(path, custom_objects=None):
     if not folder.is_dir():
         names = ", ".join(sorted(model.name for model in MODELS.glob("*")))
         raise FileNotFoundError(f"there is no folder {path}; pretrained models are {names}")
-    if not (folder / WEIGHTS).is_file():
-        raise FileNotFoundError(f"{(folder / WEIGHTS).as_posix()} is not there: this is no folder that `save` made")
-    arrays, text, memory = stored(folder)
-    with blamed(text), nothing_drawn(sum(array.nbytes for array in arrays.values())):
+    file = folder / WEIGHTS
+    if not file.is_file():
+        raise FileNotFoundError(f"{file.as_posix()} is not there: this is no folder that `save` made")
+    arrays = stored(file)
+    with blamed(file), nothing_drawn(sum(array.nbytes for array in arrays.values())):
         config = json.loads(arrays[TEXT].tobytes().decode(), object_hook=reader(custom))
         model = config["model"]
         if config["format"] != "levels 1" or not isinstance(model, Model):
@@ -265,12 +246,12 @@ def load_model(path, custom_objects=None):
             variable.trainable = name not in config["frozen"]
         if "trained" in config:
             model.training.optimizer.build([variables[name] for name in config["trained"]])
-    fill(model, {name: array for name, array in arrays.items() if not name.startswith("/")}, folder / WEIGHTS)
+    fill(model, {name: array for name, array in arrays.items() if not name.startswith("/")}, file)
     for name, state in states_of(model).items():
         state.assign(arrays.get(name, state))
     if "trained" in config:
         numbers = {name.removeprefix(MEMORY): arrays[name] for name in arrays if name.startswith(MEMORY)}
-        fill(model.training.optimizer, numbers, memory)
+        fill(model.training.optimizer, numbers, file)
     return model
 
 

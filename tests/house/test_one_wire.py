@@ -159,17 +159,6 @@ def test_what_a_callback_of_levels_more_needs_is_said(tmp_path):
     assert not (tmp_path / "logs").exists()
 
 
-def test_a_name_that_moved_to_support_is_told_its_line():
-    for line in (
-        "from levels.hardware import check_bool",
-        "from levels.mid_level import lookup",
-        "from levels.kernels import SUBSTITUTIONS",
-    ):
-        with pytest.raises(ImportError) as raised:
-            exec(line)
-        exec(str(raised.value).split("`")[1])
-
-
 def test_a_function_keeps_the_program_that_it_was_compiled_to():
     """Compiled before `levels_more` was imported: the core's; compiled afterwards: the quicker one, with the same bits."""
     code = """

@@ -114,7 +114,7 @@ print((folder / "step.json").name, len(list(opened.trace())), "events")
 
 # %% [markdown]
 # Each row names the file and the section that it comes from. `where` looks up such places by name, and it also knows
-# the names of other frameworks. It traces a layer or a function on symbols, and lists the ops that arrive at level 3.
+# the names of other frameworks.
 
 # %%
 where("GradientTape")

@@ -205,7 +205,7 @@ model.save(folder / "net")
 print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 
 # %% [markdown]
-# ## A file from a stranger (11 min)
+# ## A file from a stranger (9 min)
 #
 # (You may skip the code of this part. `load_model(path)`, at its end, runs no code from the folder.)
 #
@@ -234,7 +234,7 @@ page.source(load_model)
 # The `fill` at its end is strict: the names in the file must be exactly the names of the variables, with none missing
 # and none left over.
 #
-# ## The same model again (3 min)
+# ## The same model again (4 min)
 #
 # We load the model from its folder. Does it make the same predictions? And if we train it further, does it have the
 # same losses?
@@ -259,7 +259,8 @@ def tried():
         print("-", re.sub(r"[\d,]+ are free", "… are free", str(error).replace(folder.as_posix(), "…")))
 
 
-file, arrays = folder / "net" / WEIGHTS, stored(folder / "net")[0]
+file = folder / "net" / WEIGHTS
+arrays = stored(file)
 blob = bytearray(file.read_bytes())
 blob[len(blob) // 2] ^= 1
 file.write_bytes(blob)

@@ -75,8 +75,7 @@ framework_programs.three("tf", "Two rings", "rings")
 page.source(functions.spelled)
 
 # %% [markdown]
-# `course.where` knows such names. It shows the line that defines the spelling, the code that this line relies on, and
-# the kernels beneath:
+# `course.where` knows such names. It shows the line that defines the spelling, and the code that this line relies on:
 
 # %%
 course.where("tf.keras.layers.Dense")

@@ -1,4 +1,4 @@
-"""`course.where`: the section, the file and the lines of a name, and the ops beneath it."""
+"""`course.where`: the section, the file and the lines of a name."""
 
 import functools
 import importlib
@@ -15,7 +15,6 @@ from course.inspection import where as where_module
 from course.inspection.source_index import place_of, places
 from course.inspection.where import ALIASES
 from levels_more.kernels import KERNELS
-from levels_more.mid_level import RANDOM
 
 pytestmark = pytest.mark.versions
 
@@ -119,28 +118,6 @@ def test_before_a_level_is_built_there_are_no_lines(tmp_path):
     found = {(place.level, place.name): place for place in places(copy)}
     assert found["mid_level", "Dense"].lines == "levels/mid_level/layers.py"
     assert re.fullmatch(r"levels/hardware/device.py, lines \d+ to \d+", found["hardware", "Device"].lines)
-
-
-@pytest.mark.parametrize(
-    "asked, ops",
-    [
-        ("Dense", ["matmul", "add"]),
-        ("MeanSquaredError", ["subtract", "multiply", "reduce_sum", "divide"]),
-        ("SGD", ["add", "multiply", "subtract"]),
-        ("Embedding", ["gather"]),
-        ("Concatenate", ["concat"]),
-        ("Dropout", ["random_uniform", "add", "less", "divide", "where"]),
-        ("tf.where", ["where"]),
-        ("clip", ["clip"]),
-        ("cast", ["cast"]),
-        ("GradientTape", []),  # what it sends depends on what it has written down
-        ("save", []),  # is not tried: it would write files
-    ],
-)
-def test_the_ops_beneath(asked, ops):
-    before = RANDOM.getstate()
-    assert [*course.where(asked).ops] == ops
-    assert RANDOM.getstate() == before  # the reader's layers draw on as if nothing had been
 
 
 @pytest.mark.parametrize(

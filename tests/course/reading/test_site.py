@@ -116,7 +116,6 @@ def test_a_module_that_no_notebook_shows_leads_to_what_is_beneath_it_or_above():
     places = "more/03 fused", "more/03 fused", "more/05 callbacks"
     assert [lead[0] for lead in leads.values()] == [f"{w} in {p}" for w, p in zip(words, places, strict=True)]
     assert leads["missing"][1] == "../notebooks/more/05_callbacks.html"
-    assert "levels_more.moved" not in apart  # nobody's text names it: it stays plain
 
 
 def test_every_name_that_is_handed_on_is_told(site):

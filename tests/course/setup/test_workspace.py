@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 
 import nbformat
@@ -11,11 +10,9 @@ from nbclient import NotebookClient
 
 from course import build
 from course.build import MINE
-from course.builder.names import names_in
 from course.practice import checks
 from course.practice.answers import Answer
 from course.setup import reset, workspace
-from course.setup.arguments import parser
 
 NAMES = ["01_hardware", "02_kernels"]
 
@@ -137,16 +134,6 @@ def test_a_newer_course_leaves_the_readers_cells_and_the_level_built_from_them(o
     assert reset.main("undo", [], opened) == 0
     assert (path_of(opened).read_bytes(), built.read_bytes()) == before
     assert len(workspace.open_desk(opened)) == 2  # undone, it is news again
-
-
-def test_the_owner_of_a_desk_of_version_1_is_told_once_what_to_run(opened):
-    (opened / workspace.VERSION).unlink()  # version 1 wrote none
-    told = workspace.open_desk(opened)
-    assert told == workspace.OLDER and workspace.open_desk(opened) == []
-    named = re.findall(r"`python3 -m course (\S+) (.+?)`", " ".join(told))
-    assert [command for command, _ in named] == ["reset", "catch-up"]
-    for command, given in named:
-        assert vars(parser(command).parse_args(given.split()))["name"] in names_in(build.ROOT)
 
 
 def test_a_cell_that_both_changed_is_told(opened):

@@ -13,17 +13,13 @@ import time
 import numpy as np
 import pytest
 
-from course import tasks
 from course.build import ROOT, environment
 from levels_more.high_level import CSVLogger, Sequential
 from levels_more.low_level import Variable
-from levels_more.mid_level import INITIALIZERS, SGD, Dense, names
+from levels_more.mid_level import INITIALIZERS, SGD, Dense
 from levels_more.saving import load_model
 from levels_more.saving import model as saving
 
-BEFORE = (
-    ROOT / "tests" / "support" / "golden" / "saved_before"
-)  # the model `rings`, in three files, as `save` once wrote them
 WHOLE = "weights.safetensors"
 
 
@@ -105,7 +101,7 @@ def test_threads_save_and_read_at_once(tmp_path):
             errors.append(error)
 
     acts = [lambda made=made: made.save(tmp_path / "m") for made in models]
-    acts += [lambda: saving.stored(tmp_path / "m")] * 2  # which compares the checksum
+    acts += [lambda: saving.stored(tmp_path / "m" / WHOLE)] * 2  # which compares the checksum
     threads = [threading.Thread(target=tried, args=[act]) for act in acts]
     for thread in threads:
         thread.start()
@@ -267,25 +263,6 @@ def test_other_changes_are_noticed_too(tmp_path):
         file.write_bytes(data[:start] + draw.choice([moved, moved[::-1], b"", bytes(size)]) + data[end:])
         with contextlib.suppress(ValueError):
             assert said(load_model(tmp_path)) == whole
-
-
-# Saved before ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_folder_of_three_files_is_a_model_still(tmp_path):
-    task = tasks.rings()
-    old = load_model(BEFORE)
-    names.count_anew()  # neither file has the names of its layers
-    new = load_model("rings")
-    assert said(old) == said(new)
-    assert old.predict(task.x_test).tolist() == new.predict(task.x_test).tolist()
-
-
-def test_a_model_takes_the_place_of_one_in_three_files(tmp_path):
-    shutil.copytree(BEFORE, tmp_path / "m")
-    model(3).save(tmp_path / "m")
-    assert [file.name for file in (tmp_path / "m").iterdir()] == [WHOLE]
-    assert number_of(load_model(tmp_path / "m")) == 3
 
 
 # What callbacks write -------------------------------------------------------------------------------------------------

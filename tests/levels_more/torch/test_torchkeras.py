@@ -164,14 +164,6 @@ def test_a_schedule_steps_with_the_optimizer(tmp_path):
 
 
 def test_lightning_is_refused_in_words():
-    with pytest.raises(
-        ModuleNotFoundError, match="pytorch_lightning is no file any more: use .*KerasModel, or your own"
-    ):
-        importlib.import_module("levels_more.pytorch_lightning")
-    with pytest.raises(ModuleNotFoundError, match="pytorch_lightning is no file any more"):
-        importlib.import_module("levels_more.pytorch_lightning.callbacks")
-    with pytest.raises(AttributeError, match="pytorch_lightning is no file any more"):
-        levels_more.pytorch_lightning  # noqa: B018
     with pytest.raises(ImportError, match="torchkeras has no 'LightModel' here; use KerasModel"):
         from levels_more.torchkeras import LightModel  # noqa: F401
 
