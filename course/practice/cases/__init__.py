@@ -134,9 +134,18 @@ class Solution:
         return self.first.__globals__[name]
 
     def on(self, said="", /, *arguments, **named):
-        """(the case in words, the function's result) for these arguments. Named arguments need no `said`."""
+        """(the case in words, the function's result) for these arguments. Named arguments need no `said`.
+
+        Raises Wrong if the call has changed one of the arguments.
+        """
         said = said or ", ".join(f"{name} = {short(value)}" for name, value in named.items())
-        return said, self.call(said, self.function, *arguments, **named)
+        given = dict(zip(self.function.__code__.co_varnames, arguments, strict=False)) | named
+        before = {name: held(value) for name, value in given.items()}
+        result = self.call(said, self.function, *arguments, **named)
+        for name, value in given.items():
+            if held(value) != before[name]:
+                raise Wrong(f"{said}: the call changes its argument `{name}`: work on a copy")
+        return said, result
 
     def among(self, **names):
         """A copy of the function that uses these names in place of the notebook's."""
@@ -289,6 +298,40 @@ def stop_thread(thread):
         if thread.is_alive():
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Timeout))
             thread.join(pause)
+
+
+def held(value):
+    """What a value holds, to compare it with what it holds later; for any other object, the object itself."""
+    if isinstance(value, list | tuple):
+        return [held(each) for each in value]
+    if hasattr(value, "numpy"):  # a tensor, a variable, a buffer
+        value = value.numpy()
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape, value.tobytes()
+    return repr(value) if isinstance(value, float | np.generic) else value
+
+
+SPECIAL = 0.0, -0.0, np.inf, -np.inf, np.nan
+
+
+def drawn(draw, *dtypes, special=SPECIAL, **shapes):
+    """Draw arrays of these shapes, and yield (the case in words, array, array, …). Of the shape (), they are numbers.
+
+    First one case for each dtype. Then, for each array, one for each special value: some numbers of this array are that
+    value, and some of the others are 0.0, because 0.0 times an infinity is NaN.
+    """
+    numbers = {dtype: f"{np.dtype(dtype)} numbers, drawn" for dtype in dtypes or ("f8",)}
+    rounds = [(said, dtype, "", 0.0) for dtype, said in numbers.items()]
+    rounds += [(f"{x} holds {value}", "f8", x, value) for x in shapes for value in special]
+    for said, dtype, where, value in rounds:
+        arrays = {name: draw.normal(size=shape).astype(dtype) for name, shape in shapes.items()}
+        for name, array in arrays.items():
+            if where and array.ndim:
+                array[draw.random(array.shape) < 0.3] = value if name == where else 0.0
+                array.flat[:1] = value if name == where else 0.0
+            elif name == where:
+                array[()] = value
+        yield said, *(array if array.ndim else array.item() for array in arrays.values())
 
 
 def short(value):

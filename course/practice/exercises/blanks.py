@@ -45,7 +45,8 @@ class Verdict(NamedTuple):
 
 
 def not_yet(why: str) -> Verdict:
-    return Verdict("not yet", f"not yet. {why}. Until then the notebook uses the course's function.")
+    end = "" if why.endswith(("?", ".")) else "."
+    return Verdict("not yet", f"not yet. {why}{end} Until then the notebook uses the course's function.")
 
 
 UNTOUCHED = Verdict("still blank", "not filled in, so the notebook uses the course's function")
@@ -158,7 +159,7 @@ def compare_rows(key: str, cases: list, answers: list, failed: str) -> Verdict:
             return not_yet(failed or said + missing(case, answers[k : k + 1]))
         near = NEAR.get(str(getattr(case[3], "dtype", "")), 1e-9)
         if differs := difference(answers[k][2:], case[2:], lambda p, q, near=near: equal(p, q, near)):
-            return not_yet(said + differs)
+            return not_yet(said + differs + exchanged(cases, answers, k))
         if not other and (differs := difference(answers[k][2:], case[2:], same_bits)):
             other = said + differs
     if failed or len(answers) > len(cases):
@@ -174,6 +175,16 @@ def compare_rows(key: str, cases: list, answers: list, failed: str) -> Verdict:
         return Verdict("other bits", text)
     bits = ", to the last bit" if any(map(has_digits, cases)) else ""
     return Verdict("right", f"right{bits} ({count} cases). The notebook and your `levels` use it from here on.")
+
+
+def exchanged(cases: list, answers: list, k: int) -> str:
+    """`; dw1 and dw3 are exchanged` if that is what makes row k differ; else ""."""
+    near = [j for j in range(len(cases)) if cases[j][0] == cases[k][0] and cases[j][1] and j != k]
+    for j in near if cases[k][1] else ():
+        rows = [answers[j : j + 1], answers[k : k + 1]]
+        if all(rows) and not any(difference(row[0][2:], cases[i][2:], equal) for row, i in zip(rows, (k, j))):
+            return f"; `{cases[k][1]}` and `{cases[j][1]}` are exchanged"
+    return ""
 
 
 def missing(case: tuple, next_one: list) -> str:
