@@ -95,10 +95,11 @@ def filled(mine, key, seed):
     rows = []
     draw = np.random.default_rng(seed)
     try:
-        for said, value in CASES[key](mine, draw):
-            rows += [(said, *part) for part in flatten(value)]
-            if isinstance(sys.stdout, CapturedOutput):
-                sys.stdout.listens = False
+        with np.errstate(all="ignore"):
+            for said, value in CASES[key](mine, draw):
+                rows += [(said, *part) for part in flatten(value)]
+                if isinstance(sys.stdout, CapturedOutput):
+                    sys.stdout.listens = False
     except Wrong as wrong:
         return rows, str(wrong)
     except (AttributeError, LookupError, TypeError, ValueError) as error:  # a case used what the function gave
@@ -317,8 +318,8 @@ SPECIAL = 0.0, -0.0, np.inf, -np.inf, np.nan
 def drawn(draw, *dtypes, special=SPECIAL, **shapes):
     """Draw arrays of these shapes, and yield (the case in words, array, array, …). Of the shape (), they are numbers.
 
-    First one case for each dtype. Then, for each array, one for each special value: some numbers of this array are that
-    value, and some of the others are 0.0, because 0.0 times an infinity is NaN.
+    First one case for each dtype. Then, for each array, one for each special value: its first number is that value, and
+    so is one more. Of each other array the first number is 0.0, because 0.0 times an infinity is NaN.
     """
     numbers = {dtype: f"{np.dtype(dtype)} numbers, drawn" for dtype in dtypes or ("f8",)}
     rounds = [(said, dtype, "", 0.0) for dtype, said in numbers.items()]
@@ -326,11 +327,10 @@ def drawn(draw, *dtypes, special=SPECIAL, **shapes):
     for said, dtype, where, value in rounds:
         arrays = {name: draw.normal(size=shape).astype(dtype) for name, shape in shapes.items()}
         for name, array in arrays.items():
-            if where and array.ndim:
-                array[draw.random(array.shape) < 0.3] = value if name == where else 0.0
-                array.flat[:1] = value if name == where else 0.0
-            elif name == where:
-                array[()] = value
+            if name == where and array.size:
+                array.flat[[0, draw.integers(array.size)]] = value
+            elif where and array.ndim:
+                array.flat[:1] = 0.0
         yield said, *(array if array.ndim else array.item() for array in arrays.values())
 
 

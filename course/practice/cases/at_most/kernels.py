@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from course.practice.cases import Solution, Wrong, cases
+from course.practice.cases import Solution, Wrong, cases, drawn
 from course.practice.cases.interpreting import interpreted
 from course.practice.cases.kernels import compiler
 from course.practice.cases.plain_data import describe
@@ -214,6 +214,8 @@ def dnn_backward(mine, draw):
             inputs[1:] = [np.maximum(h, 0.0) for h in inputs[1:]]
             arrays = [each.astype(dtype) for each in (draw.normal(size=(rows, 1)), *inputs, *weights)]
             yield said, gradients(said, arrays[0], arrays[1:4], arrays[4:])
+        for said, dz, h1, h2 in drawn(draw, special=(np.inf, np.nan), dz=(3, 1), h1=(3, 4), h2=(3, 8)):
+            yield said, gradients(said, dz, [inputs[0][:3], *(np.where(h < 0.0, 0.0, h) for h in (h1, h2))], weights)
         said = "the launches of one backward pass"
         yield said, counted(lambda: gradients(said, arrays[0], arrays[1:4], arrays[4:]))[0]
     with as_python():
