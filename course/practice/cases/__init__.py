@@ -10,6 +10,7 @@ import ctypes
 import dis
 import importlib
 import io
+import itertools
 import math
 import sys
 import threading
@@ -90,13 +91,16 @@ class CapturedOutput(io.TextIOBase):
 
 
 @question
-def filled(mine, key, seed):
-    """[(a case in words, the name of a part or "", its class if it is no plain data, the part)], an error or None."""
+def filled(mine, key, seed, most):
+    """[(a case in words, the name of a part or "", its class if it is no plain data, the part)], an error or None.
+
+    most: the number of results after which it stops, 0 for all of them.
+    """
     rows = []
     draw = np.random.default_rng(seed)
     try:
         with np.errstate(all="ignore"):
-            for said, value in CASES[key](mine, draw):
+            for said, value in itertools.islice(CASES[key](mine, draw), most or None):
                 rows += [(said, *part) for part in flatten(value)]
                 if isinstance(sys.stdout, CapturedOutput):
                     sys.stdout.listens = False
