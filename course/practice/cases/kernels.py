@@ -164,7 +164,9 @@ def matmul_ikj(mine, draw):
     if out[0, 0] == 11.0 and not x.places:
         raise Wrong("`x @ w` leaves the loops to NumPy, which adds in an order of its own: write the three loops")
     if out[0, 0] == 4.0:
-        raise Wrong(f"{said}: `out` was not changed: write into it, as in `out[i, j] = …`; `out = …` binds the name anew")
+        raise Wrong(
+            f"{said}: `out` was not changed: write into it, as in `out[i, j] = …`; `out = …` binds the name anew"
+        )
     yield said, out
     for m, k, n in ((3, 4, 2), (2, 3, 4), (1, 40, 1), (2, 0, 2)):
         for said, x, w in drawn(draw, "f8", "f4", x=(m, k), w=(k, n)):

@@ -179,7 +179,8 @@ def cross_entropy(mine, draw):
 @all_interpreted
 def descend(mine, draw):
     """On numbers, tensors and variables. With `w -= …` it is right, but a model's weights are variables."""
-    for said, rate, dw, w in (("", 0.5, 2.0, 1.0), ("", 0.1, -2.0, 1.0), *drawn(draw, rate=(), dw=(), w=())):
+    some = [numbers for _, *numbers in drawn(draw, rate=(), dw=(), w=())]
+    for rate, dw, w in ((0.5, 2.0, 1.0), (0.1, -2.0, 1.0), *some):
         yield mine.on(rate=rate, dw=dw, w=w)
     for said, rate, *arrays in drawn(draw, "f8", "f4", rate=(), dw=(3, 2), w=(3, 2)):
         yield mine.on(f"tensors of shape (3, 2); {said}", rate, *map(constant, arrays))

@@ -188,11 +188,12 @@ def compare_rows(key: str, cases: list, answers: list, failed: str) -> Verdict:
 
 def exchanged(cases: list, answers: list, k: int) -> str:
     """`; dw1 and dw3 are exchanged` if that is what makes row k differ; else ""."""
-    near = [j for j in range(len(cases)) if cases[j][0] == cases[k][0] and cases[j][1] and j != k]
-    for j in near if cases[k][1] else ():
-        rows = [answers[j : j + 1], answers[k : k + 1]]
-        if all(rows) and not any(difference(row[0][2:], cases[i][2:], equal) for row, i in zip(rows, (k, j))):
-            return f"; `{cases[k][1]}` and `{cases[j][1]}` are exchanged"
+    said, name, *_ = cases[k]
+    for j, (beside, other, *_) in enumerate(cases[: len(answers)]):
+        if beside == said and name and other and j != k:
+            wrong = difference(answers[j][2:], cases[k][2:], equal) or difference(answers[k][2:], cases[j][2:], equal)
+            if not wrong:
+                return f"; `{name}` and `{other}` are exchanged"
     return ""
 
 

@@ -42,7 +42,12 @@ def launch(mine, draw):
         from levels.kernels import counted, registry
 
         def launched(said, *arguments, **attrs):
-            return mine.call(said, registry.launch, *arguments, **attrs)
+            try:
+                return mine.call(said, registry.launch, *arguments, **attrs)
+            except Wrong as wrong:
+                if "may overwrite no input" in str(wrong) and 'launch("sgd", w' in said:
+                    raise Wrong(f"{said}: an op of UPDATES reads `out` first, and then the inputs") from None
+                raise
 
         x, y, out, w, longer = in_memory([1, 2], [10, 20], [7, 7], [1, 2], [7, 7, 7])
         said = 'launch("add", None, x, y) of x = [1, 2] and y = [10, 20]'
