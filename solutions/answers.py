@@ -356,7 +356,7 @@ if extra:
     dx = reduce_sum(dx, axis=tuple(range(extra)))
 axes = [k for k, size in enumerate(shape) if size != dx.spec.shape[k]]
 return reduce_sum(dx, axis=tuple(axes), keepdims=True) if axes else dx
-""": "(1, 3, 1): one `reduce_sum` takes neighbouring axes only: sum one axis after the other",
+""": "(1, 3, 1): `reduce_sum` takes neighbouring axes; sum one axis after the other",
             """
 extra = len(dx.spec.shape) - len(shape)
 if extra:

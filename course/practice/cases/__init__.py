@@ -9,7 +9,6 @@ import contextlib
 import ctypes
 import dis
 import importlib
-import io
 import itertools
 import math
 import sys
@@ -19,7 +18,8 @@ import types
 
 import numpy as np
 
-from course.practice.cases.plain_data import describe, flatten
+from course.practice.cases.output import CapturedOutput
+from course.practice.cases.plain_data import describe, flatten, held
 from course.practice.checks import brief, in_one_line
 
 TIME_LIMIT = 10  # seconds that one call may take
@@ -75,19 +75,6 @@ def cases(key):
         return function
 
     return enter
-
-
-class CapturedOutput(io.TextIOBase):
-    """A replacement for `sys.stdout`: it keeps what a reader's function prints in the first case and drops the rest."""
-
-    def __init__(self):
-        self.text = ""
-        self.listens = True
-
-    def write(self, text):
-        if self.listens and len(self.text) < 2000:
-            self.text += text
-        return len(text)
 
 
 @question
@@ -303,39 +290,6 @@ def stop_thread(thread):
         if thread.is_alive():
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Timeout))
             thread.join(pause)
-
-
-def held(value):
-    """What a value holds, to compare it with what it holds later; for any other object, the object itself."""
-    if isinstance(value, list | tuple):
-        return [held(each) for each in value]
-    if hasattr(value, "numpy"):  # a tensor, a variable, a buffer
-        value = value.numpy()
-    if isinstance(value, np.ndarray):
-        return str(value.dtype), value.shape, value.tobytes()
-    return repr(value) if isinstance(value, float | np.generic) else value
-
-
-SPECIAL = 0.0, -0.0, np.inf, -np.inf, np.nan
-
-
-def drawn(draw, *dtypes, special=SPECIAL, **shapes):
-    """Draw arrays of these shapes, and yield (the case in words, array, array, …). Of the shape (), they are numbers.
-
-    First one case for each dtype. Then, for each array, one for each special value: its first number is that value, and
-    so is one more. Of each other array the first number is 0.0, because 0.0 times an infinity is NaN.
-    """
-    numbers = {dtype: f"{np.dtype(dtype)} numbers, drawn" for dtype in dtypes or ("f8",)}
-    rounds = [(said, dtype, "", 0.0) for dtype, said in numbers.items()]
-    rounds += [(f"{x} holds {value}", "f8", x, value) for x in shapes for value in special]
-    for said, dtype, where, value in rounds:
-        arrays = {name: draw.normal(size=shape).astype(dtype) for name, shape in shapes.items()}
-        for name, array in arrays.items():
-            if name == where and array.size:
-                array.flat[[0, draw.integers(array.size)]] = value
-            elif where and array.ndim:
-                array.flat[:1] = 0.0
-        yield said, *(array if array.ndim else array.item() for array in arrays.values())
 
 
 def short(value):

@@ -5,7 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from course.practice.cases import KEPT, Wrong, cases, drawn, question
+from course.practice.cases import KEPT, Wrong, cases, question
+from course.practice.cases.drawn import drawn
 from course.practice.cases.plain_data import describe
 
 

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from course.practice.cases import KEPT, Wrong, cases, drawn, held, question
+from course.practice.cases import KEPT, Wrong, cases, question
+from course.practice.cases.drawn import drawn
 from course.practice.cases.hardware import in_a_program
-from course.practice.cases.plain_data import describe
+from course.practice.cases.plain_data import describe, held
 
 
 def compiler():

@@ -5,7 +5,8 @@ import operator
 import numpy as np
 
 from course.inspection.graphs import listed
-from course.practice.cases import Wrong, cases, drawn, question
+from course.practice.cases import Wrong, cases, question
+from course.practice.cases.drawn import drawn
 from course.practice.cases.interpreting import all_interpreted, interpreted
 from course.practice.cases.plain_data import describe
 
@@ -229,9 +230,8 @@ def unbroadcast(mine, draw):
                 _, found = mine.on(told, dx, wanted)
             except Wrong as wrong:
                 if "not neighbours" in str(wrong):
-                    one_by_one = "one `reduce_sum` takes neighbouring axes only: sum one axis after the other"
-                    raise Wrong(f"{told}: {one_by_one}") from None
-                raise
+                    wrong = Wrong(f"{told}: `reduce_sum` takes neighbouring axes; sum one axis after the other")
+                raise wrong from None
         heard(tape, told, found, dx)
         idle = sum(inputs[0].spec.nbytes == y.spec.nbytes for _, inputs, _, y in tape.records)
         # a sum of a sum over rows gives the right numbers, but a row program has no place for it
@@ -265,7 +265,7 @@ def hand_on(mine, draw):
 
 @cases("03-needed_by")
 def needed_by(mine, draw):
-    """The names of the nodes that are left of small graphs, and their number for a long one. Of "add 2" the op is add."""
+    """The names of the nodes that are left of small graphs, and their number for a long one. "add 2" has the op add."""
     node = mine["Node"]
 
     def graph(*rows):
@@ -285,19 +285,16 @@ def needed_by(mine, draw):
         given.append((nodes, draw.choice(names, size=2, replace=False).tolist()))
     for nodes, wanted in given:
         told = f"of {', '.join(nodes)}, wanted {', '.join(wanted) or 'nothing'}"
-        known = {each: name for name, each in nodes.items()}
-        left = left_of(mine, told, nodes, wanted)
-        yield told, " ".join(known.get(each) or describe(each) for each in left) or "none"
+        yield told, " ".join(left_of(mine, told, nodes, wanted)) or "none"
     long = [("x",), ("double 1", "x", "x"), *((f"double {k}", *[f"double {k - 1}"] * 2) for k in range(2, 2001))]
-    told = (
-        "of x and 2,000 nodes, each the sum of the one before it and itself, wanted the last: the number that is left"
-    )
+    told = "of x and 2,000 nodes, each the sum of the one before it and itself, wanted the last: how many are left"
     yield told, len(left_of(mine, told, graph(*long), ["double 2000"]))
 
 
 def left_of(mine, told, nodes, wanted):
-    """The list of nodes that the function gives. Raises Wrong if it gives no list."""
+    """The names of the nodes that the function gives. Raises Wrong if it gives no list."""
     _, left = mine.on(told, [*nodes.values()], [nodes[name] for name in wanted])
     if not isinstance(left, list):
         raise Wrong(f"{told}: expected a list of nodes, yours is {describe(left)}")
-    return left
+    known = {each: name for name, each in nodes.items()}
+    return [known.get(each) or describe(each) for each in left]

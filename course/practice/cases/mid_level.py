@@ -4,7 +4,8 @@ import functools
 
 import numpy as np
 
-from course.practice.cases import KEPT, Wrong, cases, drawn, question
+from course.practice.cases import KEPT, Wrong, cases, question
+from course.practice.cases.drawn import drawn
 from course.practice.cases.interpreting import interpreted
 
 

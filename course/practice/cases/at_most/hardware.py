@@ -4,8 +4,9 @@ import operator
 
 import numpy as np
 
-from course.practice.cases import Wrong, cases, drawn
+from course.practice.cases import Wrong, cases
 from course.practice.cases.at_most.programs import DTYPES, guarded, in_a_loop, ran, refused
+from course.practice.cases.drawn import drawn
 from course.practice.cases.hardware import Register, in_a_program, number_of
 from course.practice.cases.plain_data import describe
 

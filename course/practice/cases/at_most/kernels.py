@@ -4,7 +4,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from course.practice.cases import Solution, Wrong, cases, drawn
+from course.practice.cases import Solution, Wrong, cases
+from course.practice.cases.drawn import drawn
 from course.practice.cases.interpreting import interpreted
 from course.practice.cases.kernels import compiler
 from course.practice.cases.plain_data import describe

@@ -4,8 +4,9 @@ import operator
 
 import numpy as np
 
-from course.practice.cases import Wrong, cases, drawn
+from course.practice.cases import Wrong, cases
 from course.practice.cases.at_most.functions import programs_told
+from course.practice.cases.drawn import drawn
 from course.practice.cases.interpreting import all_interpreted
 from course.practice.cases.low_level import heard, tape_of
 from course.practice.cases.plain_data import describe

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from course.practice.cases import Wrong, cases, drawn
+from course.practice.cases import Wrong, cases
+from course.practice.cases.drawn import drawn
 from course.practice.cases.interpreting import interpreted
 from course.practice.cases.mid_level import constant
 from course.practice.cases.plain_data import describe
