@@ -54,7 +54,8 @@ def in_one_line(error, function):
     file = inspect.unwrap(function).__code__.co_filename
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     where = f", in line {frames[-1].lineno}: `{frames[-1].line}`" if frames else ""
-    return " ".join(f"{type(error).__name__}: {error}".split()) + where
+    said = f": {error}" if str(error) else ""
+    return " ".join(f"{type(error).__name__}{said}".split()) + where
 
 
 def plain(value):

@@ -3,21 +3,23 @@
 The three versions are the course's cells with which the reader began, the reader's cells, and the course's current
 cells. A cell that only one side changed is taken from that side. If both changed a cell, the reader's version stays,
 and the course's new one is added beneath it as a raw cell, which is neither run nor built. A filled-in exercise or
-blank is identified by its key, and stays even if the course has moved it.
+blank is identified by its key, and stays even if the course has moved it. If the course no longer has its key, it
+becomes a raw cell beneath a note that names it.
 """
 
 import copy
 import difflib
 import re
 
-from course.builder.cells import title
+from course.builder.cells import blank_in, most_in, title
 
-KEY = re.compile(r"""^#\|\s*export\s+\w+\s+blank\s+(\S+)|^exercises\.check\(\s*["']([\w-]+)["']""", re.MULTILINE)
+EXERCISE = re.compile(r"""^exercises\.check\(\s*["']([\w-]+)["']""", re.MULTILINE)
 ALIKE = 0.6  # the least similarity, from 0 to 1, of a cell to its new version
 NOTE = """\
 **Both you and the course have changed the cell above.** Your version stays. The course's new version
 is the cell below. It does not run.
 To use it, delete your cell and this one, select the new one, and press Esc, then {key}."""
+ASIDE = "**The course no longer asks for `{key}`.** What you wrote is kept in the cell below. It does not run."
 
 
 def merge(base: list, mine: list, course: list) -> tuple[list, list[str]]:
@@ -53,11 +55,12 @@ def merge(base: list, mine: list, course: list) -> tuple[list, list[str]]:
     dropped = {m for b, m in theirs.items() if b not in today and same(base[b], mine[m])}
     # {index in `merged`: the cells that only the reader has, to insert after it}
     own = {}
+    gone = without_place(mine, course)
     at = -1
     for m, cell in enumerate(mine):
         at = places.get(m, at)
         if m not in places and m not in dropped:
-            own.setdefault(at, []).append(cell)
+            own.setdefault(at, []).extend(aside(cell) if key_of(cell) in gone else [cell])
     result = own.get(-1, [])
     for k, cell in enumerate(merged):
         result += [cell, *own.get(k, [])]
@@ -74,8 +77,23 @@ def same(cell, other) -> bool:
 
 def key_of(cell) -> str:
     """Return the key of the exercise or blank in a cell, or ""."""
-    found = KEY.search(cell.source) if cell.cell_type == "code" else None
-    return found[1] or found[2] if found else ""
+    found = EXERCISE.search(cell.source)
+    key = blank_in(cell.source) or (found[1] if found else "")
+    return key if cell.cell_type == "code" else ""
+
+
+def without_place(mine: list, course: list) -> list[str]:
+    """Return the keys of the reader's exercises and blanks that the course no longer has."""
+    known = {"", *(key_of(cell) or most_in(cell.source) for cell in course)}
+    return sorted({key_of(cell) for cell in mine} - known)
+
+
+def aside(cell) -> list:
+    """Return the cells that keep a reader's cell without running it: a note that names it, and a raw cell."""
+    import nbformat
+
+    note = ASIDE.format(key=key_of(cell))
+    return [nbformat.v4.new_markdown_cell(note), nbformat.v4.new_raw_cell(cell.source)]
 
 
 def paired(base: list, others: list) -> dict[int, int]:
@@ -95,6 +113,8 @@ def paired(base: list, others: list) -> dict[int, int]:
 def successor(base: list, course: list, pairs: dict[int, int], b: int) -> None:
     """Pair a cell of `base` with the most similar unpaired cell of the course, if one is similar enough."""
     old = base[b]
+    if key_of(old):
+        return  # it is known by its key only
     taken = set(pairs.values())
     rest = [c for c, cell in enumerate(course) if c not in taken and cell.cell_type == old.cell_type]
     near = difflib.get_close_matches(old.source, [course[c].source for c in rest], 1, ALIKE)

@@ -21,7 +21,7 @@ from course.builder.files import replace, support_in
 from course.builder.names import MINE, all_in, level_of, names_in, text_path
 from course.builder.notebooks import from_text, read_notebook
 from course.setup import backup, depth, index_page, lab
-from course.setup.merge import content, merge
+from course.setup.merge import ASIDE, content, merge, without_place
 
 EXTENSIONS = Path(__file__).resolve().parent / "labextensions"  # JupyterLab extensions, written by hand
 BASE = f"{MINE}/.course/base"  # the course's version of each notebook at the last copy or merge
@@ -154,6 +154,7 @@ def merged(root: Path, name: str, mine, today, level: dict) -> Change:
         base = today  # its origin is unknown: all differences count as the reader's
     before = [content(cell) for cell in mine.cells]
     untouched = before == [content(cell) for cell in base.cells]
+    gone = without_place(mine.cells, today.cells)
     mine.cells, disputed = merge(base.cells, mine.cells, today.cells)
     files = new_copy(name, today)
     files[f"{MINE}/{name}.ipynb"] = as_json(mine)
@@ -161,14 +162,28 @@ def merged(root: Path, name: str, mine, today, level: dict) -> Change:
     told += [
         f"  {cell}: you have changed it, too. Your cell stays, and the course's is beneath it." for cell in disputed
     ]
-    if on_disk(root, level) != {path: text for path, text in level_files(root, name, base).items() if text is not None}:
-        try:  # the reader has built it
+    told += [
+        f"  The course no longer asks for `{key}`. What you wrote is kept there in a cell that does not run."
+        for key in gone
+        if any(ASIDE.format(key=key) == cell.source for cell in mine.cells)
+    ]
+    if built_by_reader(root, name, base, level):
+        try:
             level = level_files(root, name, mine)
         except BuildError as error:
             told.append(f"  It cannot be built now, so {MINE}/levels/{level_of(name)} is the course's own: {error}")
     if [content(cell) for cell in mine.cells] == before:
         return Change(files | level)
     return Change(files | level, () if untouched else tuple(told), renewed=untouched)
+
+
+def built_by_reader(root: Path, name: str, base, level: dict) -> bool:
+    """Return whether the level on the desk is another one than the notebook `base`, as it was given, builds."""
+    try:
+        given = level_files(root, name, base)
+    except BuildError:  # it has blanks that the course no longer has, so nobody knows
+        return True
+    return on_disk(root, level) != {path: text for path, text in given.items() if text is not None}
 
 
 def course_copy(root: Path, name: str):

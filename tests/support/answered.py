@@ -4,12 +4,16 @@ import ast
 import inspect
 import re
 import textwrap
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
 
 from course import build
 from course.builder import blanks
 from solutions import hardware, high_level, kernels, low_level, mid_level
 from solutions.answers import ANSWERS
 
+CHANGES = Path(__file__).resolve().parents[1] / "course" / "practice" / "changes"
 SOLUTIONS = {}
 for module in (hardware, kernels, low_level, mid_level, high_level):
     SOLUTIONS |= module.SOLUTIONS
@@ -20,6 +24,37 @@ def asked(source):
     """(the key of a cell's blank or "", the key of its exercise or "")"""
     exercise = CHECK.search(source)
     return build.blank_in(source), exercise[1] if exercise else ""
+
+
+class Tried(NamedTuple):
+    """An answer to a blank, what its check must find ("right", "other bits", "not yet"), and what the message says."""
+
+    body: str
+    state: str
+    says: str = ""
+
+
+def tried(key):
+    """All answers to a blank: those of `solutions`, and the changes of the course's own function."""
+    known = ANSWERS[key]
+    yield from (Tried(body, "right") for body in known.right)
+    yield from (Tried(body, "other bits") for body in known.other_bits)
+    yield from (Tried(body, "not yet", says) for body, says in known.wrong.items())
+    (path,) = CHANGES.glob(f"{key[:2]}_*.toml")
+    own = body_of(path.stem, key[3:])
+    changes = tomllib.loads(path.read_text(encoding="utf-8"))[key[3:]]
+    for kind, state in {"right": "right", "other_bits": "other bits", "wrong": "not yet"}.items():
+        for old, new, *says in changes.get(kind, []):
+            assert own.count(old) == 1 or not old, f"{key}: {old!r} does not stand in the solution once"
+            yield Tried(own.replace(old, new) if old else new, state, *says)
+
+
+def body_of(name, key):
+    """The body of the course's own function for a blank, without its docstring."""
+    text = textwrap.dedent(blanks.solution(name, key))
+    (function,) = ast.parse(text).body
+    first = function.body[ast.get_docstring(function) is not None]
+    return textwrap.dedent("\n".join(text.split("\n")[first.lineno - 1 :]))
 
 
 def with_body(name, source, body):

@@ -9,7 +9,7 @@ import contextlib
 import ctypes
 import dis
 import importlib
-import io
+import itertools
 import math
 import sys
 import threading
@@ -18,7 +18,8 @@ import types
 
 import numpy as np
 
-from course.practice.cases.plain_data import describe, flatten
+from course.practice.cases.output import CapturedOutput
+from course.practice.cases.plain_data import describe, flatten, held
 from course.practice.checks import brief, in_one_line
 
 TIME_LIMIT = 10  # seconds that one call may take
@@ -76,29 +77,20 @@ def cases(key):
     return enter
 
 
-class CapturedOutput(io.TextIOBase):
-    """A replacement for `sys.stdout`: it keeps what a reader's function prints in the first case and drops the rest."""
-
-    def __init__(self):
-        self.text = ""
-        self.listens = True
-
-    def write(self, text):
-        if self.listens and len(self.text) < 2000:
-            self.text += text
-        return len(text)
-
-
 @question
-def filled(mine, key, seed):
-    """[(a case in words, the name of a part or "", its class if it is no plain data, the part)], an error or None."""
+def filled(mine, key, seed, most):
+    """[(a case in words, the name of a part or "", its class if it is no plain data, the part)], an error or None.
+
+    most: the number of results after which it stops, 0 for all of them.
+    """
     rows = []
     draw = np.random.default_rng(seed)
     try:
-        for said, value in CASES[key](mine, draw):
-            rows += [(said, *part) for part in flatten(value)]
-            if isinstance(sys.stdout, CapturedOutput):
-                sys.stdout.listens = False
+        with np.errstate(all="ignore"):
+            for said, value in itertools.islice(CASES[key](mine, draw), most or None):
+                rows += [(said, *part) for part in flatten(value)]
+                if isinstance(sys.stdout, CapturedOutput):
+                    sys.stdout.listens = False
     except Wrong as wrong:
         return rows, str(wrong)
     except (AttributeError, LookupError, TypeError, ValueError) as error:  # a case used what the function gave
@@ -134,9 +126,18 @@ class Solution:
         return self.first.__globals__[name]
 
     def on(self, said="", /, *arguments, **named):
-        """(the case in words, the function's result) for these arguments. Named arguments need no `said`."""
+        """(the case in words, the function's result) for these arguments. Named arguments need no `said`.
+
+        Raises Wrong if the call has changed one of the arguments.
+        """
         said = said or ", ".join(f"{name} = {short(value)}" for name, value in named.items())
-        return said, self.call(said, self.function, *arguments, **named)
+        given = dict(zip(self.function.__code__.co_varnames, arguments, strict=False)) | named
+        before = {name: held(value) for name, value in given.items()}
+        result = self.call(said, self.function, *arguments, **named)
+        for name, value in given.items():
+            if held(value) != before[name]:
+                raise Wrong(f"{said}: the call changes its argument `{name}`: work on a copy")
+        return said, result
 
     def among(self, **names):
         """A copy of the function that uses these names in place of the notebook's."""

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from course.practice.cases import KEPT, Wrong, cases, question
+from course.practice.cases.drawn import drawn
 from course.practice.cases.plain_data import describe
 
 
@@ -43,34 +44,27 @@ def turned(mine, said, x, blocks, threads, order):
 
 
 class Register:
-    """A mock register. It holds a number, and supports only + - * /."""
+    """A mock register. It holds a number, and supports only + - * / and the unary minus."""
 
     def __init__(self, number):
         self.number = number
 
-    def __add__(self, other):
-        return Register(self.number + number_of(other))
+    def __neg__(self):
+        return Register(-self.number)
 
-    def __radd__(self, other):
-        return Register(number_of(other) + self.number)
 
-    def __sub__(self, other):
-        return Register(self.number - number_of(other))
+def computing(function):
+    """Two methods of a mock register: for function(register, other), and for function(other, register)."""
+    return (
+        lambda self, other: Register(function(self.number, number_of(other))),
+        lambda self, other: Register(function(number_of(other), self.number)),
+    )
 
-    def __rsub__(self, other):
-        return Register(number_of(other) - self.number)
 
-    def __mul__(self, other):
-        return Register(self.number * number_of(other))
-
-    def __rmul__(self, other):
-        return Register(number_of(other) * self.number)
-
-    def __truediv__(self, other):
-        return Register(self.number / number_of(other))
-
-    def __rtruediv__(self, other):
-        return Register(number_of(other) / self.number)
+Register.__add__, Register.__radd__ = computing(operator.add)
+Register.__sub__, Register.__rsub__ = computing(operator.sub)
+Register.__mul__, Register.__rmul__ = computing(operator.mul)
+Register.__truediv__, Register.__rtruediv__ = computing(operator.truediv)
 
 
 def number_of(value):
@@ -78,27 +72,57 @@ def number_of(value):
     return value.number if isinstance(value, Register | Operand) else value
 
 
+def in_a_program(mine, said, rows):
+    """[function(*row) for each row], computed by a program. The function is called once, to write the program.
+
+    The assembler is the notebook's own, or level 1's if the notebook has none.
+    """
+    names = mine.first.__globals__
+    if "Assembler" not in names:
+        from levels import hardware
+
+        names = vars(hardware)
+    cpu = names["pool"]()["cpu:0"]
+    a = names["Assembler"]("tried", "f8")
+    x, y = a.array("x", "rows", rows.shape[1]), a.array("y", "rows", 1)
+    with a.loop("rows") as r:
+        result = mine.call(said, mine.function, *(a.load(x, r, k) for k in range(rows.shape[1])))
+        mine.call(said, a.store, result, y, r, 0)
+    program = mine.call(said, a.assemble)
+    x, y = cpu.put(rows), cpu.put(np.full((len(rows), 1), np.nan))
+    mine.call(said, program, x=x, y=y)
+    return y
+
+
 @cases("01-line_slopes")
 def line_slopes(mine, draw):
     """On floats, and on registers."""
-    drawn = [
-        (float(draw.normal()), draw.normal(size=k).tolist(), 1.0 / n) for k, n in ((1, 3), (2, 7), (3, 10), (2, 49))
-    ]
-    for error, row, g in [(2.0, [1.0, 5.0], 0.1), *drawn]:
+    given = [(2.0, [1.0, 5.0], 0.1)]
+    for inputs, rows in ((1, 3), (2, 7), (3, 10), (2, 49)):
+        for _, error, row in drawn(draw, error=(), row=(inputs,)):
+            given.append((error, row.tolist(), 1.0 / rows))
+    for error, row, g in given:
         said, both = mine.on(error=error, row=row, g=g)
-        if isinstance(both, list | tuple) and len(both) != 2:
-            raise Wrong(f"{said} gives {describe(both)}; expected two: a list for the weights, and a number for b")
-        dw, de = both
-        if not isinstance(dw, list | tuple):
-            raise Wrong(
-                f"{said} gives {describe(dw)} first; expected a list with one number for each number of the row"
-            )
+        dw, de = pair(said, both)
         yield said, {"de": de, "dw": list(dw)}
-    error = Register(0.3)
-    row = [Register(0.7), Register(-1.1)]
-    g = Register(0.7)
-    said, (dw, de) = mine.on("on registers", error, row, g)
+    said, both = mine.on("on registers", Register(0.3), [Register(0.7), Register(-1.1)], Register(0.7))
+    dw, de = pair(said, both)
     yield said, {"de": number_of(de), "dw": list(map(number_of, dw))}
+
+
+def pair(said, both):
+    """What `line_slopes` gives. Raises Wrong unless it is a list and a number."""
+    if both is None:
+        raise Wrong(f"{said} gives None: is there a `return` in every case?")
+    is_pair = isinstance(both, list | tuple) and len(both) == 2
+    if not is_pair or isinstance(both, list) and not isinstance(both[0], list | tuple):
+        one = "one list" if isinstance(both, list) else describe(both)
+        raise Wrong(f"{said} gives {one}; expected two things: a list with the slopes of the weights, and `de`")
+    if not isinstance(both[0], list | tuple):
+        raise Wrong(
+            f"{said} gives {describe(both[0])} first; expected a list with one number for each number of the row"
+        )
+    return both
 
 
 class Operand:
@@ -110,6 +134,9 @@ class Operand:
 
     def __getattr__(self, name):
         raise Wrong(f"a register has no `{name}`: pass both registers to `arithmetic`, which writes the instruction")
+
+
+Operand.__name__ = "Register"  # its name in Python's messages
 
 
 class Instructions:
@@ -169,8 +196,8 @@ def flat(mine, draw):
 def descend(mine, draw):
     """On floats, and on registers."""
     yield mine.on(w=1.0, slope=2.0, learning_rate=0.5)
-    for w, slope in draw.normal(size=(4, 2)).tolist():
-        yield mine.on(w=w, slope=slope, learning_rate=float(draw.uniform()))
+    for _, w, slope, rate in drawn(draw, w=(), slope=(), rate=()):
+        yield mine.on(w=w, slope=slope, learning_rate=rate)
     said, w = mine.on("on registers", Register(0.3), Register(1.7), Register(0.01))
     yield said, number_of(w)
 
@@ -180,21 +207,13 @@ def through_relu(mine, draw):
     """On floats, and while a program is written, when no `if` can depend on a number."""
     yield mine.on("d = [2.0], h = [1.0, 0.0], w = [[3.0], [5.0]]", [2.0], [1.0, 0.0], [[3.0], [5.0]])
     for units, following in ((1, 1), (3, 2), (9, 20)):
-        d = draw.normal(size=following).tolist()
-        h = draw.normal(size=units).tolist()
-        said = f"{units} units that feed {following}"
-        yield mine.on(said, d, [max(0.0, each) for each in h], draw.normal(size=(units, following)).tolist())
-    cpu = mine["pool"]()["cpu:0"]
-    a = mine["Assembler"]("through", "f8")
-    x, y = a.array("x", "rows", 5), a.array("y", "rows", 1)
+        for said, d, h, w in drawn(draw, d=(following,), h=(units,), w=(units, following)):
+            h = np.where(h <= 0.0, 0.0, h)  # what a relu gives
+            said = f"{units} units that feed {following}; {said}"
+            yield mine.on(said, *(each.tolist() for each in (d, h, w)))
+    rows = np.vstack([[1.0, 2.0, 0.0, 3.0, 4.0], *(row for _, row in drawn(draw, row=(5,)))])
+    rows[:, 2] = np.where(rows[:, 2] <= 0.0, 0.0, rows[:, 2])
+    own = mine.function
+    mine.function = lambda d0, d1, h, w0, w1: own([d0, d1], [h], [[w0, w1]])[0]
     said = "in a program, for 1 unit that feeds 2"
-    with a.loop("rows") as r:
-        d0, d1, h, w0, w1 = (a.load(x, r, k) for k in range(5))
-        (result,) = mine.call(said, mine.function, [d0, d1], [h], [[w0, w1]])
-        mine.call(said, a.store, result, y, r, 0)
-    program = mine.call(said, a.assemble)
-    rows = np.vstack([[1.0, 2.0, 0.0, 3.0, 4.0], draw.normal(size=(5, 5))])
-    rows[:, 2] = np.maximum(rows[:, 2], 0.0)  # what a relu gives
-    x, y = cpu.put(rows), cpu.put(np.full((6, 1), np.nan))
-    mine.call(said, program, x=x, y=y)
-    yield said, y
+    yield said, in_a_program(mine, said, rows)

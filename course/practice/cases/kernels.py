@@ -5,7 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from course.practice.cases import Wrong, cases, question
+from course.practice.cases import KEPT, Wrong, cases, question
+from course.practice.cases.drawn import drawn
+from course.practice.cases.hardware import in_a_program
+from course.practice.cases.plain_data import describe, held
 
 
 def compiler():
@@ -54,8 +57,10 @@ def scalars_compiled(mine, said, x, y, out):
 @cases("02-planned")
 def planned(mine, draw):
     """Which plans are made, and which are found again. The plans are mocks, which only have a number."""
-    a = SimpleNamespace(spec="float64[3] on cpu:0", shape=(3,))
-    b = SimpleNamespace(spec="float64[2, 3] on cpu:0", shape=(2, 3))
+    a, b, c = (
+        SimpleNamespace(spec=f"{np.dtype(dtype)}{list(shape)} on cpu:0", shape=shape, dtype=np.dtype(dtype))
+        for shape, dtype in (((3,), "f8"), ((2, 3), "f8"), ((3,), "f4"))
+    )
     add = ("add", [a], {})
     multiply = ("multiply", [a], {})
     by_rows, by_columns = (("reduce_sum", [b], {"axis": axis}) for axis in (0, 1))
@@ -63,6 +68,8 @@ def planned(mine, draw):
         ('two launches of "add" on one Spec', add, add),
         ("two ops, one after the other", add, multiply, add, multiply),
         ("two Specs", add, ("add", [b], {}), ("add", [b], {}), add),
+        ("one shape in float64, in float32, in float64", add, ("add", [c], {}), add),
+        ("one input, and two", add, ("add", [a, a], {}), add),
         ("one op over axis 0, over axis 1, over axis 0", by_rows, by_columns, by_rows),
     ):
         made = []
@@ -75,7 +82,10 @@ def planned(mine, draw):
         function = mine.among(PLANS=plans, plan=plan, _key_of=key_of)
         given = []
         for call in calls:
-            given.append(mine.call(said, function, *call).number)
+            result = mine.call(said, function, *call)
+            if result is not None and not isinstance(result, SimpleNamespace):
+                raise Wrong(f"{said} gives {describe(result)}, expected what `plan` gave")
+            given.append(result.number)
         yield said, {"plans made": len(made), "plans kept": len(plans), "which each launch gets": given}
 
 
@@ -86,25 +96,24 @@ def key_of(op, reads, attrs):
 
 @cases("02-relu_grad")
 def relu_grad(mine, draw):
+    """On floats, and in a program. A function that cannot write one is right, but level 3 cannot use it."""
     for dy, y in ((3.0, 0.0), (3.0, 2.0), (-3.0, 0.5), (3.0, np.nan), (np.nan, 0.0)):
         yield mine.on(dy=dy, y=y)
-    rows = np.array([[3.0, 0.0], [3.0, 2.0], [-2.0, 1.0], [3.0, np.nan]])
+    rows = []
+    for _, dy, y in drawn(draw, dy=(), y=()):
+        rows.append((dy, 0.0 if y <= 0.0 else y))  # what a relu gives
+        yield mine.on(dy=dy, y=rows[-1][1])
     said = "in a program, before there are any numbers"
-    yield said, in_a_program(mine, said, rows)
-
-
-def in_a_program(mine, said, rows):
-    """[function(*row) for each row], computed by a program. The function is called once, to write the program."""
-    from levels.hardware import Assembler, pool
-
-    cpu = pool()["cpu:0"]
-    a = Assembler("tried", "f8")
-    x, y = a.array("x", "rows", rows.shape[1]), a.array("y", "rows", 1)
-    with a.loop("rows") as r:
-        mine.call(said, a.store, mine.call(said, mine.function, *(a.load(x, r, k) for k in range(x.shape[1]))), y, r, 0)
-    x, y = cpu.put(rows), cpu.put(np.full((len(rows), 1), np.nan))
-    mine.call(said, mine.call(said, a.assemble), x=x, y=y)
-    return y
+    try:
+        result, kept = in_a_program(mine, said, np.array(rows)).numpy().tolist(), ""
+    except Wrong:
+        result = [[mine.function(dy, y)] for dy, y in rows]
+        kept = (
+            "Level 3 calls it to write a program, in which `y` has no number yet: "
+            "an `if` cannot choose there, and `select(y <= 0.0, …, …)` can."
+        )
+    yield said, np.array(result)
+    yield KEPT, kept
 
 
 class AccessRecorder(np.ndarray):
@@ -132,23 +141,22 @@ def recorded(array):
 @cases("02-matmul_ikj")
 def matmul_ikj(mine, draw):
     """As Python, and compiled with bounds checks. The order in which x is read shows the order of the loops."""
-    x = np.array([[1.0, 2.0]])
-    w = np.array([[3.0], [4.0]])
+    said = "[[1, 2]] @ [[3], [4]], and out holds a 4"
     out = np.array([[4.0]])
-    mine.call("[[1, 2]] @ [[3], [4]], and out holds a 4", mine.function, out, x, w)
-    yield "[[1, 2]] @ [[3], [4]], and out holds a 4", out
-    for m, k, n in ((3, 4, 2), (2, 3, 4), (1, 40, 1), (2, 0, 2)):
-        said = f"x of shape ({m}, {k}) @ w of shape ({k}, {n})"
-        out = np.full((m, n), 7.0)
-        mine.call(said, mine.function, out, draw.normal(size=(m, k)), draw.normal(size=(k, n)))
-        yield said, out
-    said = "compiled, x of shape (3, 5) @ w of shape (5, 4)"
-    out = np.full((3, 4), 7.0)
-    mine.patience = 6
-    program = mine.call(said, compiler(), mine.function, out.dtype, boundscheck=True)
-    mine.call(said, program, out, draw.normal(size=(3, 5)), draw.normal(size=(5, 4)))
-    mine.patience = 1
+    x = recorded(np.array([[1.0, 2.0]]))
+    mine.call(said, mine.function, out, x, np.array([[3.0], [4.0]]))
+    if out[0, 0] == 11.0 and not x.places:
+        raise Wrong("`x @ w` leaves the loops to NumPy, which adds in an order of its own: write the three loops")
+    if out[0, 0] == 4.0:
+        raise Wrong(
+            f"{said}: `out` was not changed: write into it, as in `out[i, j] = …`; `out = …` binds the name anew"
+        )
     yield said, out
+    for m, k, n in ((3, 4, 2), (2, 3, 4), (1, 40, 1), (2, 0, 2)):
+        for said, x, w in drawn(draw, "f8", "f4", x=(m, k), w=(k, n)):
+            said = f"x of shape ({m}, {k}) @ w of shape ({k}, {n}), and out holds NaN; {said}"
+            out = np.full((m, n), np.nan, x.dtype)
+            yield said, written(mine, said, mine.function, out, x, w)
     x = recorded(draw.normal(size=(2, 3)))
     mine.call("x of shape (2, 3)", mine.function, np.zeros((2, 2)), x, draw.normal(size=(3, 2)))
     rows = [place // 3 for place in x.places]
@@ -160,3 +168,19 @@ def matmul_ikj(mine, draw):
             "With `for i`, then `for k` and, innermost, `for j`, it reads x from the first number to the last, "
             "and goes along the rows of w"
         )
+    said = "compiled, x of shape (3, 5) @ w of shape (5, 4)"
+    out = np.full((3, 4), np.nan)
+    mine.patience = 6
+    program = mine.call(said, compiler(), mine.function, out.dtype, boundscheck=True)
+    written(mine, said, program, out, draw.normal(size=(3, 5)), draw.normal(size=(5, 4)))
+    mine.patience = 1
+    yield said, out
+
+
+def written(mine, said, kernel, out, *inputs):
+    """`out` after kernel(out, *inputs). Raises Wrong if that has changed an input."""
+    before = held(inputs)
+    mine.call(said, kernel, out, *inputs)
+    if held(inputs) != before:
+        raise Wrong(f"{said}: the call changes its inputs: write only into `out`")
+    return out

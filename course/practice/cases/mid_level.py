@@ -4,7 +4,8 @@ import functools
 
 import numpy as np
 
-from course.practice.cases import Wrong, cases, question
+from course.practice.cases import KEPT, Wrong, cases, question
+from course.practice.cases.drawn import drawn
 from course.practice.cases.interpreting import interpreted
 
 
@@ -143,8 +144,8 @@ def affine(mine, draw):
     kernel = np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
     yield mine.on("two rows of 2, 3 units", x, kernel, np.array([[0.5, 0.0, 0.0]]))
     for rows, inputs, units in ((1, 1, 1), (3, 3, 3), (4, 9, 2)):
-        arrays = [draw.normal(size=shape) for shape in ((rows, inputs), (inputs, units), (1, units))]
-        yield mine.on(f"tensors, {rows} rows of {inputs}, {units} units", *map(constant, arrays))
+        for said, *arrays in drawn(draw, "f8", "f4", x=(rows, inputs), kernel=(inputs, units), bias=(1, units)):
+            yield mine.on(f"tensors, {rows} rows of {inputs}, {units} units; {said}", *map(constant, arrays))
     x, *owned = (draw.normal(size=shape) for shape in ((2, 3), (3, 2), (1, 2)))
     from levels.low_level import Variable
 
@@ -157,18 +158,20 @@ def affine(mine, draw):
 def squared_error(mine, draw):
     yield mine.on("truth [1, 2], guess [1.5, 4]", np.array([1.0, 2.0]), np.array([1.5, 4.0]))
     for shape in ((3, 1), (2, 4)):
-        yield mine.on(f"tensors of shape {shape}", *(constant(draw.normal(size=shape)) for _ in range(2)))
+        for said, *arrays in drawn(draw, "f8", "f4", special=(0.0, -0.0, np.nan), y_true=shape, y_pred=shape):
+            yield mine.on(f"tensors of shape {shape}; {said}", *map(constant, arrays))
     check_slopes(mine, "variables", y_true=draw.normal(size=(3, 1)), y_pred=draw.normal(size=(3, 1)))
 
 
 @cases("04-cross_entropy")
 @all_interpreted
 def cross_entropy(mine, draw):
-    for y in (1.0, 0.0):
-        yield mine.on(f"truth {y:g}, p = 0.9", constant([[y]]), constant([[0.9]]))
-    y = draw.integers(2, size=(20, 1)).astype("f8")
-    p = draw.uniform(0.01, 0.99, size=(20, 1))
-    yield mine.on("20 drawn rows", constant(y), constant(p))
+    for y, p in ((1.0, 0.9), (0.0, 0.9), (1.0, 1e-7), (0.0, 1.0 - 1e-7), (1.0, np.nan)):
+        yield mine.on(f"truth {y:g}, p = {p}", constant([[y]]), constant([[p]]))
+    for dtype in ("f8", "f4"):
+        y = draw.integers(2, size=(20, 1)).astype(dtype)
+        p = draw.uniform(0.01, 0.99, size=(20, 1)).astype(dtype)
+        yield mine.on(f"20 drawn rows, {y.dtype}", constant(y), constant(p))
     yield mine.on("truth 0.5: a share", constant([[0.5]]), constant([[0.25]]))
     check_slopes(mine, "variables", y_true=y, p=p)
 
@@ -176,11 +179,22 @@ def cross_entropy(mine, draw):
 @cases("04-descend")
 @all_interpreted
 def descend(mine, draw):
-    yield mine.on(rate=0.5, dw=2.0, w=1.0)
-    yield mine.on(rate=0.1, dw=-2.0, w=1.0)
-    yield mine.on("tensors of shape (3, 2)", 0.3, *(constant(draw.normal(size=(3, 2))) for _ in range(2)))
+    """On numbers, tensors and variables. With `w -= …` it is right, but a model's weights are variables."""
+    some = [numbers for _, *numbers in drawn(draw, rate=(), dw=(), w=())]
+    for rate, dw, w in ((0.5, 2.0, 1.0), (0.1, -2.0, 1.0), *some):
+        yield mine.on(rate=rate, dw=dw, w=w)
+    for said, rate, *arrays in drawn(draw, "f8", "f4", rate=(), dw=(3, 2), w=(3, 2)):
+        yield mine.on(f"tensors of shape (3, 2); {said}", rate, *map(constant, arrays))
     from levels.low_level import Variable
 
-    dw = constant(draw.normal(size=(3, 1)))
-    w = Variable(draw.normal(size=(3, 1)))
-    yield mine.on("the new value of a variable w, as a tensor", 0.3, dw, w)
+    said = "the new value of a variable w, as a tensor"
+    dw, w = draw.normal(size=(2, 3, 1))
+    try:
+        result, kept = mine.on(said, 0.3, constant(dw), Variable(w))[1], ""
+    except Wrong as wrong:
+        if "is no step of a variable" not in str(wrong):
+            raise
+        result = mine.on(said, 0.3, constant(dw), constant(w))[1]
+        kept = "The weights of a model are variables, and `w -= …` is refused for these: `return w - …` works for all."
+    yield said, result
+    yield KEPT, kept

@@ -48,6 +48,17 @@ def flatten(value, name=""):
     return [(name, "", value.copy() if isinstance(value, np.ndarray) else value)]
 
 
+def held(value):
+    """What a value holds, to compare it with what it holds later; for any other object, the object itself."""
+    if isinstance(value, list | tuple):
+        return [held(each) for each in value]
+    if hasattr(value, "numpy"):  # a tensor, a variable, a buffer
+        value = value.numpy()
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape, value.tobytes()
+    return repr(value) if isinstance(value, float | np.generic) else value
+
+
 def pack(value):
     """A value as JSON: [kind, content]. The content of an array is its dtype, its shape and its bytes in base64."""
     if type(value) in PLAIN:

@@ -114,15 +114,17 @@ def in_words(value):
 
 
 def equal(p, q, near=0.0):
-    """Whether two values are equal. NaN equals NaN, and numbers may differ by `near` times the largest size in q."""
+    """Whether two values are equal. NaN equals NaN, and finite numbers may differ by `near` times the largest."""
     try:
         p = np.asarray(p)
         q = np.asarray(q)
         if p.shape != q.shape:
             return False
         same = (p == q) | ((p != p) & (q != q))
-        if near and np.isfinite(p).all() and np.isfinite(q).all():
-            same |= abs(p - q) <= near * np.max(abs(q), initial=0.0)
+        if near:
+            finite = np.isfinite(p) & np.isfinite(q)
+            p, q = (np.where(finite, each, 0.0) for each in (p, q))
+            same |= finite & (abs(p - q) <= near * np.max(abs(q), initial=0.0))
         return bool(np.all(same))
     except (TypeError, ValueError):  # lists of unequal length, objects
         return p is q or plain(p) == plain(q)

@@ -121,6 +121,31 @@ def test_a_function_that_was_changed_as_a_whole_becomes_a_filled_blank(course):
     assert "Second hint" in beneath.source, "and no second version of the course's"
 
 
+def test_a_desk_with_half_filled_blanks_and_a_key_that_is_gone_is_opened_and_nothing_is_lost(course):
+    """As the desk of a reader of an older course, who had written a part of two functions."""
+    depth.choose(course, "most")
+    workspace.open_desk(course)
+    write(course, "    LOG.append(shape)\n    ...")
+    gone = '#| export memory blank freed\ndef freed(array):\n    """Give back the memory of an array."""\n    ...'
+    for folder, source in ((workspace.BASE, gone), (MINE, gone.replace("    ...", "    LOG.pop()\n    ..."))):
+        path = course / folder / f"{NAME}.ipynb"
+        notebook = nbformat.read(path, 4)
+        notebook.cells.insert(2, nbformat.v4.new_code_cell(source, id="gone"))
+        nbformat.write(notebook, path)
+    path = course / "notebooks" / "text" / f"{NAME}.py"
+    path.write_text(path.read_text(encoding="utf-8") + "\n# %% [markdown]\n# The news.\n", encoding="utf-8")
+    told = workspace.open_desk(course)
+    assert told[1] == (
+        "  The course no longer asks for `freed`. What you wrote is kept there in a cell that does not run."
+    )
+    cells = mine(course).cells
+    assert "LOG.append(shape)\n    ..." in alloc_in(mine(course))[0].source and cells[-1].source == "The news."
+    (kept,) = [k for k, cell in enumerate(cells) if "LOG.pop()" in cell.source]
+    assert cells[kept].cell_type == "raw" and "`freed`" in cells[kept - 1].source
+    assert workspace.open_desk(course) == [], "it is told once"
+    assert "np.zeros(shape)" in levels(course)["memory.py"], "and the levels are there"
+
+
 def test_for_a_class_the_solutions_are_not_there_and_come_back(course):
     depth.choose(course, "most", hidden=True)
     workspace.open_desk(course)

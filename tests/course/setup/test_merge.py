@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course.build import hash_of
-from course.setup.merge import NOTE, content, merge
+from course.setup.merge import ASIDE, NOTE, content, merge
 
 new = nbformat.v4
 
@@ -84,9 +84,9 @@ def test_the_same_change_on_both_sides_is_no_dispute():
             'def half(number):\n    """Divide by two, and say why."""\n    ...\n\n\nexercises.check("01-1", half)',
         ),
         (
-            "#| export tensors blank add-rule\ndef rule(dy):\n    ...",
-            "#| export tensors blank add-rule\ndef rule(dy):\n    return dy, dy",
-            "#| export autodiff blank add-rule\ndef rule_of_add(dy, a, b):\n    '''Two gradients.'''\n    ...",
+            "#| export tensors blank add_rule\ndef rule(dy):\n    ...",
+            "#| export tensors blank add_rule\ndef rule(dy):\n    return dy, dy",
+            "#| export autodiff blank add_rule\ndef rule_of_add(dy, a, b):\n    '''Two gradients.'''\n    ...",
         ),
     ],
 )
@@ -97,6 +97,20 @@ def test_a_blank_is_known_by_its_key_wherever_it_goes(stub, filled, changed):
     assert sources(merged) == ["x = 1", "y = 2", "# A new task", filled] and not disputed
     merged, _ = merge(base, edited(base, {}), course)  # still empty: the new one
     assert sources(merged) == ["x = 1", "y = 2", "# A new task", changed]
+
+
+@pytest.mark.parametrize("marker", ["#| export memory blank freed", "#| blank freed"])
+def test_a_blank_whose_key_is_gone_is_kept_aside_and_named(marker):
+    """Even if it looks like a new blank: that arrives, too, and is empty."""
+    stub = f"{marker}\ndef freed(array):\n    'Give back the memory of an array.'\n    ..."
+    base = cells("# Task", stub, "x = 1")
+    course = cells("# Task", stub.replace("freed", "released"), "x = 1")
+    half = stub.replace("    ...", "    LOG.pop()\n    ...")
+    merged, disputed = merge(base, edited(base, {1: half}), course)
+    assert [cell.cell_type for cell in merged] == ["markdown", "markdown", "raw", "code", "code"] and not disputed
+    assert sources(merged)[1:4] == [ASIDE.format(key="freed"), half, course[1].source]
+    assert sources(merge(course, merged, course)[0]) == sources(merged), "and it stays there"
+    assert sources(merge(base, edited(base, {}), course)[0]) == sources(course), "nothing was written"
 
 
 def test_what_the_reader_deleted_stays_away_until_it_changes():

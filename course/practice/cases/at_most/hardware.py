@@ -6,7 +6,8 @@ import numpy as np
 
 from course.practice.cases import Wrong, cases
 from course.practice.cases.at_most.programs import DTYPES, guarded, in_a_loop, ran, refused
-from course.practice.cases.hardware import Register, number_of
+from course.practice.cases.drawn import drawn
+from course.practice.cases.hardware import Register, in_a_program, number_of
 from course.practice.cases.plain_data import describe
 
 
@@ -18,10 +19,9 @@ def dot(mine, draw):
     yield mine.on("two empty lists", [], [])
     yield mine.on("two tuples", (1.0, 3.0, 5.0), (2.0, 4.0, 6.0))
     yield mine.on(p=[-0.0], q=[1.0])
-    for p, q in draw.normal(size=(4, 2, 30)).tolist():
-        yield mine.on("two lists of 30 numbers", p, q)
     yield mine.on("p = [1e16, 1.0, -1e16], q = [1.0, 1.0, 1.0]", [1e16, 1.0, -1e16], [1.0, 1.0, 1.0])
-    yield mine.on("p = [inf, 1.0], q = [0.0, 1.0]", [np.inf, 1.0], [0.0, 1.0])
+    for said, p, q in drawn(draw, p=(30,), q=(30,)):
+        yield mine.on(f"two lists of 30 numbers; {said}", p.tolist(), q.tolist())
     numbers = draw.normal(size=3).tolist()
     for said, q in (("on registers", [*map(Register, numbers)]), ("on registers and numbers", numbers)):
         said, total = mine.on(said, [Register(0.3), Register(1.3), Register(-2.0)], q)
@@ -40,17 +40,7 @@ def slope_at_z(mine, draw):
     for target, p, c, g in rows:
         said = "p is on a bound" if p in (low, high) else "p is clipped" if p != c else "p is not clipped"
         yield mine.on(f"{said}: target = {target:g}, p = {p}, c = {c}, g = {g:.4g}", target, p, c, g)
-    cpu = mine["pool"]()["cpu:0"]
-    a = mine["Assembler"]("slope", "f8")
-    x, y = a.array("x", "rows", 4), a.array("y", "rows", 1)
-    said = "in a program"
-    with a.loop("rows") as r:
-        result = mine.call(said, mine.function, *(a.load(x, r, k) for k in range(4)))
-        mine.call(said, a.store, result, y, r, 0)
-    program = mine.call(said, a.assemble)
-    x, y = cpu.put(np.array(rows)), cpu.put(np.full((len(rows), 1), np.nan))
-    mine.call(said, program, x=x, y=y)
-    yield said, y
+    yield "in a program", in_a_program(mine, "in a program", np.array(rows))
     with guarded(mine):
         yield "20 steps of both tasks", mine.losses("_slope_at_z", "hardware")
 

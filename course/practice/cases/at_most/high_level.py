@@ -187,6 +187,12 @@ def train_step(mine, draw):
         model = made([Dense(3, "relu"), Dense(1)], 2, SGD(0.1))
         model.layers[0].trainable = False
         yield said, stepped(said, model, x, y)
+        said = "a model that was fitted"
+        RANDOM.seed(1)
+        mine.call(said, model.fit, x, y, epochs=1, verbose=0)
+        kept = model.history
+        yield said, stepped(said, model, x, y)
+        yield said, {"epochs in the history of `fit`": len(kept.epochs), "model.history is that": model.history is kept}
         model = Listening([Dense(1)])
         said = "a model that has no variables yet"
         RANDOM.seed(1)

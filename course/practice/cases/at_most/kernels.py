@@ -5,6 +5,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from course.practice.cases import Solution, Wrong, cases
+from course.practice.cases.drawn import drawn
 from course.practice.cases.interpreting import interpreted
 from course.practice.cases.kernels import compiler
 from course.practice.cases.plain_data import describe
@@ -42,7 +43,12 @@ def launch(mine, draw):
         from levels.kernels import counted, registry
 
         def launched(said, *arguments, **attrs):
-            return mine.call(said, registry.launch, *arguments, **attrs)
+            try:
+                return mine.call(said, registry.launch, *arguments, **attrs)
+            except Wrong as wrong:
+                if "may overwrite no input" in str(wrong) and 'launch("sgd", w' in said:
+                    raise Wrong(f"{said}: an op of UPDATES reads `out` first, and then the inputs") from None
+                raise
 
         x, y, out, w, longer = in_memory([1, 2], [10, 20], [7, 7], [1, 2], [7, 7, 7])
         said = 'launch("add", None, x, y) of x = [1, 2] and y = [10, 20]'
@@ -214,6 +220,8 @@ def dnn_backward(mine, draw):
             inputs[1:] = [np.maximum(h, 0.0) for h in inputs[1:]]
             arrays = [each.astype(dtype) for each in (draw.normal(size=(rows, 1)), *inputs, *weights)]
             yield said, gradients(said, arrays[0], arrays[1:4], arrays[4:])
+        for said, dz, h1, h2 in drawn(draw, special=(np.inf, np.nan), dz=(3, 1), h1=(3, 4), h2=(3, 8)):
+            yield said, gradients(said, dz, [inputs[0][:3], *(np.where(h < 0.0, 0.0, h) for h in (h1, h2))], weights)
         said = "the launches of one backward pass"
         yield said, counted(lambda: gradients(said, arrays[0], arrays[1:4], arrays[4:]))[0]
     with as_python():

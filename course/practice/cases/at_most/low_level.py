@@ -6,6 +6,7 @@ import numpy as np
 
 from course.practice.cases import Wrong, cases
 from course.practice.cases.at_most.functions import programs_told
+from course.practice.cases.drawn import drawn
 from course.practice.cases.interpreting import all_interpreted
 from course.practice.cases.low_level import heard, tape_of
 from course.practice.cases.plain_data import describe
@@ -112,15 +113,9 @@ def matmul_back_w(mine, draw):
     said = "y = x @ w, x = [[2, 3]], dy = [[1]]"
     yield said, result(said, *small)
     for rows, inner, units in ((4, 3, 2), (1, 5, 1), (2, 1, 3)):
-        for dtype in ("f8", "f4"):
-            shapes = (rows, inner), (inner, units), (rows, units)
-            x, w, dy = (draw.normal(size=shape).astype(dtype) for shape in shapes)
-            x.flat[0] = -0.0
-            dy.flat[-1] = 0.0
-            said = f"x of shape {x.shape} and w of shape {w.shape}, {dtype}"
+        for said, dy, x, w in drawn(draw, "f8", "f4", dy=(rows, units), x=(rows, inner), w=(inner, units)):
+            said = f"x of shape {x.shape} and w of shape {w.shape}; {said}"
             yield said, result(said, dy, x, w)
-    x, w, dy = np.array([[np.inf, 1.0], [2.0, np.nan]]), np.ones((2, 1)), np.array([[1.0], [-1.0]])
-    yield "an x that holds inf and NaN", result("an x that holds inf and NaN", dy, x, w)
 
 
 @cases("03-backward_pass")
@@ -137,6 +132,7 @@ def backward_pass(mine, draw):
         with tape_of(mine) as tape:
             target = formula(**tensors)
         records = tape.records
+        tensors |= {f"the result of op {k}": record[3] for k, record in enumerate(records)}
         wanted = [tensors[name] for name in sources]
         with tape_of(mine) as walk:
             found = mine.call(said, mine.function, records, target, wanted)
@@ -173,6 +169,12 @@ def backward_pass(mine, draw):
             "w / x / w": (lambda w, x: w / x / w, {"w": draw.normal(size=3), "x": draw.normal(size=3)}, "x", "w"),
         }
     )
+    said = "h * h of h = v * v, in h, which is no variable"
+    yield said, gradients(said, lambda v: (v * v) * (v * v), {"v": 3.0}, "the result of op 0", "v")
+    said = "the target itself, and a value before it"
+    yield said, gradients(said, lambda v: v * v, {"v": [3.0, 1.0]}, "the result of op 0", "v")
+    for said, w in drawn(draw, w=(3,)):
+        yield said, gradients(said, lambda w: w * 2.0 + w, {"w": w}, "w")
     said = "ten rows in float32, in w and b"
     yield said, gradients(said, lambda x, w, b: mean((x @ w + b) * (x @ w)), ten, "w", "b", dtype="f4")
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from course.practice.cases import Wrong, cases
+from course.practice.cases.drawn import drawn
 from course.practice.cases.interpreting import interpreted
 from course.practice.cases.mid_level import constant
 from course.practice.cases.plain_data import describe
@@ -206,18 +207,12 @@ def adam_update(mine, draw):
         yield step(said, Adam(0.5, 0.5, 0.5, 2.0), 1, 2.0, 1.0, 0.0, 0.0)
         said = "β₁ = 0.5, β₂ = 0.75, ε = 1, rate 1, step 2: dw = -2, w = 0, m = 1, v = 1"
         yield step(said, Adam(1.0, 0.5, 0.75, 1.0), 2, -2.0, 0.0, 1.0, 1.0)
-        for dw in (1e-6, 1e6, 0.0, -0.0, np.inf, np.nan):
+        for dw in (1e-6, 1e6, np.inf):
             yield step(f"Adam(0.001), step 1: dw = {dw:g}, w = m = v = 0", Adam(), 1, dw, 0.0, 0.0, 0.0)
-        for t, shape, dtype in (
-            (1, (3, 2), "f8"),
-            (7, (1, 3), "f8"),
-            (1000, (2, 2), "f8"),
-            (3, (2, 3), "f4"),
-            (2, (0,), "f8"),
-        ):
-            arrays = [draw.normal(size=shape).astype(dtype) for _ in range(4)]
-            arrays[3] = arrays[3] ** 2
-            yield step(f"Adam(0.1), step {t}, shape {shape}, {arrays[0].dtype}", Adam(0.1), t, *arrays)
+        for t, shape in ((1, (3, 2)), (7, (1, 3)), (1000, (2, 2)), (2, (0,))):
+            special = 0.0, -0.0, np.nan
+            for said, *arrays, v in drawn(draw, "f8", "f4", special=special, dw=shape, w=shape, m=shape, v=shape):
+                yield step(f"Adam(0.1), step {t}, shape {shape}; {said}", Adam(0.1), t, *arrays, v**2)
         x = draw.normal(size=(8, 2))
         y, mse = x @ [[2.0], [-3.0]] + 3.0, MeanSquaredError()
         for compiled in (False, True):
