@@ -5,16 +5,9 @@
 import copy
 
 from levels.support.checks import check_weights
+from levels.support.parts import parts_inside
 
 from .tensors import Variable, as_tensor
-
-
-def _inside(x):
-    """List (name, part) of what holds parts. (A copy: other threads may add some.)"""
-    x = vars(x) if isinstance(x, Module) else x
-    if isinstance(x, dict):
-        return list(x.items())
-    return list(enumerate(x)) if isinstance(x, (list, tuple)) else []
 
 
 class Module:
@@ -35,10 +28,8 @@ class Module:
             seen.add(id(part))
             if isinstance(part, kind) and found.setdefault(path[1:], part) is not part:
                 raise ValueError(f"two parts have the name {path[1:51]!r}")
-            for name, each in reversed(_inside(part)):
-                holds = isinstance(each, (kind, Module, list, tuple, dict))
-                if holds and not hasattr(type(each), "excluded"):
-                    waiting.append((f"{path}.{name}", each))
+            for name, each in reversed(parts_inside(part, Module, kind)):
+                waiting.append((f"{path}.{name}", each))
         return found
 
     __copy__ = copy.deepcopy  # a copy owns variables of its own

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from levels.kernels import planned
-from levels.support.programs import check_single
+from levels.support.programs import single_numbers
 from levels.support.storage import alias
 
 from .ops import gather
@@ -49,6 +49,4 @@ class Replay:
 
 def _stacked(steps):
     """Return a tensor for each result, with one number per step."""
-    check_single(*steps)
-    numbers = [[x.numpy().reshape(()) for x in results] for results in steps]
-    return [constant(np.array(x)) for x in zip(*numbers)]
+    return [constant(np.array(numbers)) for numbers in zip(*single_numbers(steps))]

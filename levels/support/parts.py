@@ -75,3 +75,18 @@ def guarded(part, name, value):
         told = f"{type(part).__name__}.{name} is already a name of the framework"
         raise AttributeError(f"{told}, and would become {value!r:.60}; take another one, such as {name}_")
     object.__setattr__(part, name, value)
+
+
+def parts_inside(x, module, kind):
+    """List (name, part) of what a module, a list, a tuple or a dict holds: those of a kind, and what may hold some.
+
+    A part whose class has an attribute `excluded`, such as a metric, is left out.
+    """
+    x = vars(x) if isinstance(x, module) else x
+    found = []
+    if isinstance(x, dict):
+        found = list(x.items())  # (a copy: other threads may add some)
+    elif isinstance(x, (list, tuple)):
+        found = list(enumerate(x))
+    holders = kind, module, list, tuple, dict
+    return [(name, part) for name, part in found if isinstance(part, holders) and not hasattr(type(part), "excluded")]

@@ -53,6 +53,12 @@ def check_single(*steps):
             raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
 
 
+def single_numbers(steps):
+    """Return [the number of each result] of each step. Raises ValueError unless each is a single number."""
+    check_single(*steps)
+    return [[x.numpy().reshape(()) for x in results] for results in steps]
+
+
 def check_fits(graph, kernels, elementwise):
     """Raise NoProgram for several dtypes, empty arrays, other devices, or a kernel that a reader has replaced."""
     leaves = [x for x in graph.nodes if x.op in ("input", "variable")]
@@ -65,6 +71,28 @@ def check_fits(graph, kernels, elementwise):
         ours = not node.inputs or node.op in elementwise or kernels.is_first(node.op, kind)
         if kind != "cpu" or not ours or 0 in node.spec.shape:
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
+
+
+def grown_attrs(attrs, batch):
+    """Return an op's attributes for one row more: an attribute `shape` that begins with the batch size grows, too."""
+    shape = attrs.get("shape", ())
+    return attrs | {"shape": (batch + 1, *shape[1:])} if shape[:1] == (batch,) else attrs
+
+
+@contextmanager
+def told_as_fixed(node, batch):
+    """In a `with` block, a planner's ValueError becomes NoProgram: for one row more there is no such op."""
+    try:
+        yield
+    except ValueError as why:  # for example, the step has a shape written into it
+        raise NoProgram(f"{node!r} is for {batch} rows alone ({why})") from None
+
+
+def check_grown(node, larger):
+    """Raise NoProgram unless one row more in the batch gives a node the same Spec, or one with one row more."""
+    shape = node.spec.shape
+    if larger is not node.spec and larger.shape != (*[n + 1 for n in shape[:1]], *shape[1:]):
+        raise NoProgram(f"{node!r} grows by more than a row")
 
 
 def check_rows(parts):
@@ -109,3 +137,23 @@ def made_once(function, key, args, over):
                 function.programs.pop(old, None)
         function.programs[key] = found
     return found
+
+
+def _place(index, row, before=()):
+    """Return where a number lies in an array, or in its row `row`. `before` stands in front."""
+    place = index if row is None else (row, *index[1:])
+    return (*before, *place) or (0,)
+
+
+def load_all(a, array, shape, row):
+    """Write the loads of all numbers of an array, or of its row `row`. Return the registers."""
+    values = np.empty(shape, object)
+    for index in np.ndindex(shape):
+        values[index] = a.load(array, *_place(index, row))
+    return values
+
+
+def store_all(a, array, values, row, before=()):
+    """Write the stores of all these registers into an array, or into its row `row`. `before` stands in front."""
+    for index, value in np.ndenumerate(values):
+        a.store(value, array, *_place(index, row, before))

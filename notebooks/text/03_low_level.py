@@ -97,11 +97,11 @@ class Interpreter:
         return plan.result(Tensor, inputs, attrs)
 
     def read(self, variable):
-        """Return the tensor that the variable names now."""
+        """Return the tensor that the variable refers to now."""
         return variable.read_value()
 
     def assign(self, variable, value):
-        """Let the variable name another tensor."""
+        """Make the variable refer to another tensor."""
         variable.set_value(value)
 
 
@@ -194,18 +194,15 @@ class Tensor(Operators, Buffer):
 #| export tensors
 import numpy as np
 
-from levels.support.shapes import cast
+from levels.support.shapes import cast, check_lossless
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64", "int64", "bool")))  # with kernels
 
 
 def _placed(array, dtype, device):
     """Put an array on a device as a tensor of this dtype."""
-    kinds = "fiub" if dtype.kind == "f" else "ib"  # float, integer, unsigned, bool
-    if dtype not in DTYPES or array.dtype.kind not in kinds:
-        told = f"constant: {array.dtype} to {dtype} has no kernels, or loses digits"
-        raise TypeError(f"{told}; cast it in NumPy first")
-    return device.put(array if array.dtype == dtype else cast(array, dtype), Tensor)
+    check_lossless(array, dtype, DTYPES)
+    return device.put(cast(array, dtype), Tensor)
 
 
 # %% [markdown]
@@ -215,7 +212,7 @@ def _placed(array, dtype, device):
 # %%
 #| export tensors
 from levels.hardware import PLACE
-from levels.support.checks import numeric_array
+from levels.support.checks import numeric_array, pythons_floats
 
 
 def constant(values, dtype=None):
@@ -223,12 +220,8 @@ def constant(values, dtype=None):
     if isinstance(values, Operators) and (dtype is None or dtype == values.dtype):
         return as_tensor(values)
     array = numeric_array(values)
-    leaf = values
-    while isinstance(leaf, (list, tuple)) and len(leaf):
-        leaf = leaf[0]
     if dtype is None:
-        pythons = array.dtype == np.float64 and not hasattr(leaf, "dtype")
-        dtype = np.float32 if pythons else array.dtype
+        dtype = "float32" if pythons_floats(values, array) else array.dtype
     return _placed(array, np.dtype(dtype), PLACE.device)
 
 
@@ -241,7 +234,7 @@ def constant(values, dtype=None):
 
 # %%
 #| export tensors
-import functools
+from levels.support.checks import check_number, kept_numbers
 
 
 def as_tensor(value, like=None):
@@ -251,7 +244,7 @@ def as_tensor(value, like=None):
     if isinstance(value, Variable):
         return DOOR.top.read(value)
     if type(value) in (float, int, bool) and isinstance(like, Operators):
-        return _number(value, value or str(value), like.spec)
+        return _number(value, like.spec)
     return constant(value)
 
 
@@ -263,11 +256,10 @@ def _as_tensors(values):
     return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
 
 
-@functools.lru_cache(maxsize=1024, typed=True)
-def _number(value, name, spec):
-    """Return a number as a tensor, from a cache. `name` tells 0.0 from -0.0."""
-    if spec.dtype.kind not in {bool: "b", int: "if", float: "f"}[type(value)]:
-        raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
+@kept_numbers
+def _number(value, spec):
+    """Return a number as a tensor of the same dtype and device as the one beside it."""
+    check_number(value, spec.dtype)
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
@@ -285,25 +277,19 @@ from levels.support.storage import Storage
 
 
 class Variable(Storage, Operators):
-    """A variable of a model: it names a tensor, which `assign` replaces."""
+    """A variable of a model: it refers to a tensor, which `assign` replaces."""
 
     def __init__(self, value, name=None, trainable=True):
         super().__init__(as_tensor(value))
         self.name = name
         self.trainable = check_bool("trainable", trainable)
 
-    value = property(lambda self: DOOR.top.read(self), doc="The tensor that it names.")
-
-    def numpy(self):
-        """Return a copy of its numbers as a NumPy array."""
-        return self.value.numpy()
+    value = property(lambda self: DOOR.top.read(self), doc="Its tensor.")
 
     def assign(self, value):
-        """Let it name another tensor. Raises ValueError for another shape or dtype."""
+        """Make it refer to another tensor. Raises ValueError if shape or dtype differ."""
         value = as_tensor(value, self)
-        if value.spec is not self.spec:
-            told = f"assign: the variable is {self.spec}, the value {value.spec}"
-            raise ValueError(told)
+        self.check_assigned(value)
         DOOR.top.assign(self, value)
 
 
@@ -844,7 +830,7 @@ class GradientTape(Watcher):
     def __init__(self, **options):
         check_options(GradientTape, options)
         self.records = []  # (op, inputs, attrs, y); None: it does not record
-        self.variables = {}  # variable -> the tensor that it named at first
+        self.variables = {}  # variable -> the tensor that was read first
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
@@ -1285,14 +1271,12 @@ class Replay:
 
 # %%
 #| export replay
-from levels.support.programs import check_single
+from levels.support.programs import single_numbers
 
 
 def _stacked(steps):
     """Return a tensor for each result, with one number per step."""
-    check_single(*steps)
-    numbers = [[x.numpy().reshape(()) for x in results] for results in steps]
-    return [constant(np.array(x)) for x in zip(*numbers)]
+    return [constant(np.array(numbers)) for numbers in zip(*single_numbers(steps))]
 
 
 # %% tags=["hide-input"]
@@ -1362,6 +1346,7 @@ print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the
 """A back end that makes a step one program: a loop over the rows, then the update."""
 
 from levels.support import programs
+from levels.support.programs import check_grown, grown_attrs, told_as_fixed
 
 NoProgram = programs.NoProgram  # the reason why a graph cannot become a program
 
@@ -1369,20 +1354,13 @@ NoProgram = programs.NoProgram  # the reason why a graph cannot become a program
 def _with_one_more(node, inputs, batch):
     """Return a node's Spec for one row more, from its inputs' Specs for one more."""
     spec = node.spec
-    grown = (batch + 1, *spec.shape[1:])
     if node.op == "input" and spec.shape[:1] == (batch,):
-        return spec.device.spec(grown, spec.dtype)
+        return spec.device.spec((batch + 1, *spec.shape[1:]), spec.dtype)
     if inputs == [x.spec for x in node.inputs]:
         return spec
-    attrs = node.attrs
-    if attrs.get("shape", ())[:1] == (batch,):
-        attrs = attrs | {"shape": grown}
-    try:
-        larger = planned(node.op, inputs, attrs).spec
-    except ValueError as why:  # for example, the step has a shape written into it
-        raise NoProgram(f"{node!r} is for {batch} rows alone ({why})") from None
-    if larger is not spec and larger.shape != grown:
-        raise NoProgram(f"{node!r} grows by more than a row")
+    with told_as_fixed(node, batch):
+        larger = planned(node.op, inputs, grown_attrs(node.attrs, batch)).spec
+    check_grown(node, larger)
     return larger
 
 
@@ -1437,6 +1415,8 @@ graph_drawing(smaller, ["rows", "target"], parts)
 
 # %%
 #| export row_program
+import functools
+
 from levels.hardware import dot
 from levels.kernels import ELEMENTWISE, KERNELS
 from levels.support.programs import check_form, told_by
@@ -1476,6 +1456,12 @@ def _repeated(node, shape, dy, x):
 
 # op -> its numbers, from those of its inputs; else `_elementwise`
 LOWERINGS = {"matmul": _products, "spread": _repeated}
+
+
+def _numbers_of(node, part, inputs):
+    """Return the numbers of an op, for one row if it has rows, from those of inputs."""
+    shape = (1, *node.spec.shape[1:]) if part == "row" else node.spec.shape
+    return LOWERINGS.get(node.op, _elementwise)(node, shape, *inputs)
 
 
 # %% [markdown]
@@ -1567,25 +1553,7 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 #
 # The program of the step is `by_rows`, written with an assembler. Arguments and variables lie in arrays. If an argument
 # has rows, one row of it is loaded at a time. `_place` says where a number lies in its array.
-
-
-# %%
-#| export row_program
-def _place(index, row, before=()):
-    """Return where a number lies in an array, or in row `row`. `before`: in front."""
-    place = index if row is None else (row, *index[1:])
-    return (*before, *place) or (0,)
-
-
-def _loaded(a, array, shape, row):
-    """Write the loads of an array, or of a row of it. Return the registers."""
-    values = np.empty(shape, object)
-    for index in np.ndindex(shape):
-        values[index] = a.load(array, *_place(index, row))
-    return values
-
-
-# %% [markdown]
+#
 # An `OpWriter` does what `compute` did above. First it declares the arrays of the program: the row numbers of all batches, the
 # results, the arguments and the variables. Then it computes, as above, but its `values` are registers, and its sums are
 # the assembler's. A constant is written into the program, number by number. A leaf is loaded from its array.
@@ -1593,6 +1561,10 @@ def _loaded(a, array, shape, row):
 
 # %%
 #| export row_program
+from levels.hardware import Assembler
+from levels.support.programs import load_all, store_all
+
+
 class OpWriter:
     """Writes the ops of a graph as instructions, for batches of one size."""
 
@@ -1618,15 +1590,15 @@ class OpWriter:
 
     def value_of(self, node, row):
         """Write an op, the loads of a leaf, or new sums. Return the registers."""
-        shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
         if self.parts[node] == "sum":
-            return _each(lambda _: self.a.sum(), np.empty(shape))
+            return _each(lambda _: self.a.sum(), np.empty(node.spec.shape))
         if node.op == "constant":
             return node.source.numpy().astype(object)
         if not node.inputs:
-            return _loaded(self.a, self.arrays[node.source], shape, row)
-        lower = LOWERINGS.get(node.op, _elementwise)
-        return lower(node, shape, *[self.values[x] for x in node.inputs])
+            shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
+            return load_all(self.a, self.arrays[node.source], shape, row)
+        inputs = [self.values[x] for x in node.inputs]
+        return _numbers_of(node, self.parts[node], inputs)
 
     def compute(self, part, row=None):
         """Write all ops of a part."""
@@ -1688,8 +1660,7 @@ class StepWriter(OpWriter):
         stores += [(x, self.arrays[v], ()) for v, x in self.graph.updates.items()]
         for node, array, before in stores:
             if (self.parts[node] == "row") == (row is not None):
-                for index, value in np.ndenumerate(self.values[node]):
-                    self.a.store(value, array, *_place(index, row, before))
+                store_all(self.a, array, self.values[node], row, before)
 
 
 # %% [markdown]
@@ -1704,10 +1675,8 @@ class StepWriter(OpWriter):
 
 # %%
 #| export row_program
-import struct
-
 from levels.support.programs import check_fits, check_rows
-from levels.support.storage import LockAll, address_of, pinned_address
+from levels.support.storage import Block
 
 
 class RowProgram:
@@ -1721,10 +1690,9 @@ class RowProgram:
         self.parts = row_parts(graph, batch) if batch else {}
         check_rows(self.parts)
         self.program = self.writer(graph, self.parts, batch).write()
-        self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [*graph.leaves("input")]
         self.variables = [*graph.leaves("variable") | graph.updates]
-        self.locks = LockAll(self.variables)
+        self.block = Block(self.program.words, self.variables, graph.updates)
         self.specs = [x.spec for x in graph.outputs]
         self.every = np.arange(batch, dtype=np.int64)
         self.once = 1, batch, self.every.ctypes.data
@@ -1732,12 +1700,9 @@ class RowProgram:
     def launch(self, args, specs, sizes):
         """Run the program, which overwrites the variables. Return the results."""
         outs = [Tensor(spec) for spec in specs]
-        given = [args[k] for k in self.inputs]
-        addresses = [address_of(x.data) for x in [*outs, *given]]
-        with self.locks:  # any thread may call it
-            for v in self.variables:
-                addresses.append(v.pinned or pinned_address(v, v in self.graph.updates))
-            self.program.run(self.words(*sizes, *addresses))
+        arrays = [x.data for x in [*outs, *[args[k] for k in self.inputs]]]
+        with self.block.locks:  # any thread may call it
+            self.program.run(self.block.words(sizes, arrays))
         return outs
 
     def run(self, args):
@@ -1816,8 +1781,8 @@ def _program_of(function, graph, batch, over):
 
 # %%
 #| export functions
-from levels.support.programs import check_function, made_once
-from levels.support.storage import CREATED, makes_variables
+from levels.support.programs import check_function, check_single, made_once
+from levels.support.storage import settled
 
 
 class _Programs:
@@ -1854,11 +1819,7 @@ class _Programs:
 
     def traced(self, signature, over):
         """Return the graph, and what the function returned."""
-        for again in (False, True):
-            newest = next(CREATED)
-            graph, result = trace(self.python, signature)
-            if not makes_variables(graph, newest, again):
-                break
+        graph, result = settled(lambda: trace(self.python, signature))
         check_single(graph.outputs if over else [])
         return graph, result
 
@@ -1906,7 +1867,7 @@ class Function(_Programs):
         if DOOR.top is not DOOR.bottom:
             batches = [rows for part in parts for rows in part]
             steps = [self.python(*[gather(x, i) for x in args]) for i in batches]
-            return packed(_stacked([*map(results_of, steps)]), steps[-1])
+            return packed(_stacked([results_of(step) for step in steps]), steps[-1])
         outs = []
         whole = [x.spec for x in args]
         for part in parts:
@@ -1978,23 +1939,7 @@ print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.
 # A model with many parts has to list its variables. A **module** finds them in its attributes, and in lists, dicts and
 # modules among them. Its **weights** are the values of these variables, as NumPy arrays that can be read and set. Level 4
 # builds on it.
-
-# %%
-#| export module
-"""A module finds its variables."""
-
-import copy
-
-
-def _inside(x):
-    """List (name, part) of what holds parts. (A copy: other threads may add some.)"""
-    x = vars(x) if isinstance(x, Module) else x
-    if isinstance(x, dict):
-        return list(x.items())
-    return list(enumerate(x)) if isinstance(x, (list, tuple)) else []
-
-
-# %% [markdown]
+#
 # `named` looks into one holder after the other, and remembers what it has seen. A part that stands in two places is
 # found once. Its name is the way to it, such as `layers.0.kernel`. The parts are found in the order in which they were
 # set, and so `set_weights` takes the arrays in the order in which `get_weights` gave them. `check_weights`, from
@@ -2003,7 +1948,12 @@ def _inside(x):
 
 # %%
 #| export module
+"""A module finds its variables."""
+
+import copy
+
 from levels.support.checks import check_weights
+from levels.support.parts import parts_inside
 
 
 class Module:
@@ -2024,10 +1974,8 @@ class Module:
             seen.add(id(part))
             if isinstance(part, kind) and found.setdefault(path[1:], part) is not part:
                 raise ValueError(f"two parts have the name {path[1:51]!r}")
-            for name, each in reversed(_inside(part)):
-                holds = isinstance(each, (kind, Module, list, tuple, dict))
-                if holds and not hasattr(type(each), "excluded"):
-                    waiting.append((f"{path}.{name}", each))
+            for name, each in reversed(parts_inside(part, Module, kind)):
+                waiting.append((f"{path}.{name}", each))
         return found
 
     __copy__ = copy.deepcopy  # a copy owns variables of its own
