@@ -10,7 +10,7 @@ import numpy as np
 from levels.hardware import Spec
 from levels.kernels import KERNELS
 from levels.support.checks import cache_key, not_copied
-from levels.support.inputs import batches_of_rows
+from levels.support.inputs import batches_of_rows, specs_of_batch
 from levels.support.programs import check_function, check_single, made_once, packed, results_of, say_replayed
 from levels.support.storage import settled
 
@@ -101,11 +101,9 @@ class Function(_Programs):
             steps = [self.python(*[gather(x, i) for x in args]) for i in batches]
             return packed(_stacked([results_of(step) for step in steps]), steps[-1])
         outs = []
-        whole = [x.spec for x in args]
         for part in parts:
-            size = part.shape[1]
-            specs = [x.device.spec((size, *x.shape[1:]), x.dtype) for x in whole]
-            program, result = self.program(specs, tuple(specs), True)
+            specs = specs_of_batch(args, part)
+            program, result = self.program(specs, specs, True)
             outs.append(program.over(args, part))
         if len(outs) > 1:
             outs = [[constant(np.concatenate(both)) for both in zip(*outs)]]

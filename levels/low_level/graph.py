@@ -35,9 +35,6 @@ class Symbol(NoNumbers, Tensor):
         self.trace = trace
         self.node = node
 
-    def __repr__(self):
-        return f"Symbol({self.spec})"
-
 
 class Trace(Interpreter):
     """The interpreter that records each op as a node, and runs none."""

@@ -21,10 +21,8 @@ class Replay:
         self.graph = graph
         self.why = why
         self.lock = threading.Lock()
-        self.plans = []
-        for node in graph.ops:
-            specs = [x.spec for x in node.inputs]
-            self.plans.append((node, planned(node.op, specs, node.attrs)))
+        specs = {node: [x.spec for x in node.inputs] for node in graph.ops}
+        self.plans = {x: planned(x.op, specs[x], x.attrs) for x in graph.ops}
 
     def run(self, args):
         """Run one step: update the variables, and return the results."""
@@ -32,7 +30,7 @@ class Replay:
         read["input"] = args.__getitem__
         with self.lock:  # one thread at a time
             values = {x: read[x.op](x.source) for x in self.graph.nodes if not x.inputs}
-            for node, plan in self.plans:
+            for node, plan in self.plans.items():
                 inputs = [values[x] for x in node.inputs]
                 values[node] = DOOR.bottom.do(node.op, plan, inputs, node.attrs)
             for variable, node in self.graph.updates.items():

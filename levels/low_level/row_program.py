@@ -10,35 +10,12 @@ import numpy as np
 from levels.hardware import Assembler, dot
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 from levels.support import programs
-from levels.support.programs import (
-    check_fits,
-    check_form,
-    check_grown,
-    check_rows,
-    grown_attrs,
-    load_all,
-    store_all,
-    told_as_fixed,
-    told_by,
-)
+from levels.support.programs import check_fits, check_form, check_rows, declared, load_all, store_all, told_by
 from levels.support.storage import Block
 
 from .tensors import Tensor
 
 NoProgram = programs.NoProgram  # the reason why a graph cannot become a program
-
-
-def _with_one_more(node, inputs, batch):
-    """Return a node's Spec for one row more, from its inputs' Specs for one more."""
-    spec = node.spec
-    if node.op == "input" and spec.shape[:1] == (batch,):
-        return spec.device.spec((batch + 1, *spec.shape[1:]), spec.dtype)
-    if inputs == [x.spec for x in node.inputs]:
-        return spec
-    with told_as_fixed(node, batch):
-        larger = planned(node.op, inputs, grown_attrs(node.attrs, batch)).spec
-    check_grown(node, larger)
-    return larger
 
 
 def row_parts(graph, batch):
@@ -50,7 +27,8 @@ def row_parts(graph, batch):
         needs_sum = bool(read & {"sum", "after"})
         if "row" in read and needs_sum:
             raise NoProgram(f"{node!r} needs more than a row at a time")
-        larger[node] = _with_one_more(node, [larger[x] for x in node.inputs], batch)
+        inputs = [larger[x] for x in node.inputs]
+        larger[node] = programs.larger_spec(planned, node, inputs, batch)
         if larger[node] is not node.spec:
             parts[node] = "row"
         elif "row" in read:
@@ -118,18 +96,10 @@ class OpWriter:
         self.parts = parts
         self.batch = batch
         self.values = {}  # node -> its numbers or registers, as an array: of one row
-        inputs = graph.leaves("input")
-        self.a = self.assembler("steps", [*inputs.values()][0].spec.dtype)
+        (first, *_) = graph.leaves("input").values()
+        self.a = self.assembler("steps", first.spec.dtype)
         self.batches = self.a.array("batches", "steps", batch, rows_of="rows")
-        self.outs = []
-        for k, node in enumerate(graph.outputs):
-            self.outs.append(self.a.array(f"out{k}", "steps", *node.spec.shape))
-        self.arrays = {}  # the number of an argument, or a variable -> its array
-        for source, x in (inputs | graph.leaves("variable") | graph.updates).items():
-            shape = x.spec.shape or (1,)
-            if source in inputs and parts[x] == "row":
-                shape = ("rows", *shape[1:])
-            self.arrays[source] = self.a.array(f"array{len(self.arrays)}", *shape)
+        self.outs, self.arrays = declared(self.a, graph, parts)
 
     def value_of(self, node, row):
         """Write an op, the loads of a leaf, or new sums. Return the registers."""

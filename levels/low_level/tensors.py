@@ -136,7 +136,7 @@ class Variable(Storage, Operators):
     value = property(lambda self: DOOR.top.read(self), doc="Its tensor.")
 
     def assign(self, value):
-        """Make it refer to another tensor. Raises ValueError if shape or dtype differ."""
+        """Make it refer to another tensor. Raises ValueError for another shape."""
         value = as_tensor(value, self)
         self.check_assigned(value)
         DOOR.top.assign(self, value)

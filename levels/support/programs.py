@@ -73,26 +73,28 @@ def check_fits(graph, kernels, elementwise):
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
 
 
-def grown_attrs(attrs, batch):
-    """Return an op's attributes for one row more: an attribute `shape` that begins with the batch size grows, too."""
-    shape = attrs.get("shape", ())
-    return attrs | {"shape": (batch + 1, *shape[1:])} if shape[:1] == (batch,) else attrs
+def larger_spec(planned, node, inputs, batch):
+    """Return a node's Spec for a batch with one row more: by its plan, from its inputs' Specs for one row more.
 
-
-@contextmanager
-def told_as_fixed(node, batch):
-    """In a `with` block, a planner's ValueError becomes NoProgram: for one row more there is no such op."""
+    An attribute `shape` that begins with the batch size grows, too. Raises NoProgram if there is no such plan, or if
+    the result grows by more than a row.
+    """
+    spec = node.spec
+    grown = (batch + 1, *spec.shape[1:])
+    if node.op == "input" and spec.shape[:1] == (batch,):
+        return spec.device.spec(grown, spec.dtype)
+    if inputs == [x.spec for x in node.inputs]:
+        return spec
+    attrs = node.attrs
+    if attrs.get("shape", ())[:1] == (batch,):
+        attrs = attrs | {"shape": grown}
     try:
-        yield
+        larger = planned(node.op, inputs, attrs).spec
     except ValueError as why:  # for example, the step has a shape written into it
         raise NoProgram(f"{node!r} is for {batch} rows alone ({why})") from None
-
-
-def check_grown(node, larger):
-    """Raise NoProgram unless one row more in the batch gives a node the same Spec, or one with one row more."""
-    shape = node.spec.shape
-    if larger is not node.spec and larger.shape != (*[n + 1 for n in shape[:1]], *shape[1:]):
+    if larger is not spec and larger.shape != grown:
         raise NoProgram(f"{node!r} grows by more than a row")
+    return larger
 
 
 def check_rows(parts):
@@ -143,6 +145,21 @@ def _place(index, row, before=()):
     """Return where a number lies in an array, or in its row `row`. `before` stands in front."""
     place = index if row is None else (row, *index[1:])
     return (*before, *place) or (0,)
+
+
+def declared(a, graph, parts):
+    """Declare the arrays of a graph's program. Return [the array of each result] and {source of a leaf: its array}."""
+    outs = []
+    for k, node in enumerate(graph.outputs):
+        outs.append(a.array(f"out{k}", "steps", *node.spec.shape))
+    inputs = graph.leaves("input")
+    arrays = {}
+    for source, x in (inputs | graph.leaves("variable") | graph.updates).items():
+        shape = x.spec.shape or (1,)
+        if source in inputs and parts[x] == "row":
+            shape = ("rows", *shape[1:])
+        arrays[source] = a.array(f"array{len(arrays)}", *shape)
+    return outs, arrays
 
 
 def load_all(a, array, shape, row):
