@@ -9,7 +9,7 @@ import numpy as np
 
 from levels.hardware import PLACE, Buffer
 from levels.kernels import planned
-from levels.support.checks import check_bool, check_number, kept_numbers, numeric_array, pythons_floats
+from levels.support.checks import check_number, kept_numbers, numeric_array, pythons_floats
 from levels.support.operators import SeveralOps
 from levels.support.shapes import cast, check_lossless
 from levels.support.storage import Storage
@@ -129,9 +129,7 @@ class Variable(Storage, Operators):
     """A variable of a model: it refers to a tensor, which `assign` replaces."""
 
     def __init__(self, value, name=None, trainable=True):
-        super().__init__(as_tensor(value))
-        self.name = name
-        self.trainable = check_bool("trainable", trainable)
+        super().__init__(as_tensor(value), name, trainable)
 
     value = property(lambda self: DOOR.top.read(self), doc="Its tensor.")
 

@@ -5,6 +5,7 @@ import struct
 import threading
 from ctypes import addressof, c_char
 
+from .checks import check_bool
 from .operators import of_several_ops
 
 CREATED = itertools.count()  # numbers the variables in the order of their creation
@@ -24,7 +25,8 @@ def alias(x):
 class Storage:
     """Holds a tensor, `current`. `pinned` is None, or the address at which a program overwrites it under the `lock`."""
 
-    def __init__(self, tensor):
+    def __init__(self, tensor, name, trainable):
+        self.name, self.trainable = name, check_bool("trainable", trainable)
         self.spec, self.current, self.pinned = tensor.spec, alias(tensor), None
         self.created, self.lock = next(CREATED), threading.Lock()
 

@@ -4,14 +4,14 @@
 # **In this notebook every operation goes through one function. What you install there can run the operation, record
 # it for a gradient, or write it down for a compiler.**
 #
-# This is the level of TensorFlow's `tf.Tensor`, `tf.GradientTape` and `tf.function`, and of PyTorch's `torch.Tensor`
-# and `autograd`.
+# This is the level of TensorFlow's `tf.Tensor`, `tf.GradientTape` and `tf.function`, and of PyTorch's
+# `torch.Tensor` and `autograd`.
 #
-# It takes two sittings of less than an hour and a half. In the first, tensors and a tape train the line. In the second,
-# the train step becomes a program. You need four terms from below. A **buffer** is memory with a shape and a dtype. Its
-# **Spec** is everything but the numbers. A **kernel** is one device's program for an op. A **plan** holds the kernel that
-# an op will run, and the Spec of its result. Level 1 was the ground of our house, level 2 the clay. Tensors are the
-# **bricks**.
+# It takes two sittings of less than an hour and a half. In the first, tensors and a tape train the line. In the
+# second, the train step becomes a program. You need four terms from below. A **buffer** is memory with a shape and
+# a dtype. Its **Spec** is everything but the numbers. A **kernel** is one device's program for an op. A **plan**
+# holds the kernel that an op will run, and the Spec of its result. Level 1 was the ground of our house, level 2 the
+# clay. Tensors are the **bricks**.
 
 # %%
 from course import build, figures, tasks
@@ -23,8 +23,8 @@ figures.you_are_here(3)
 # %% [markdown]
 # ## A surprise to begin with (5 min)
 #
-# The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit. (In Python, `1e-20j` is
-# an imaginary number: 1e-20 times the root of -1.)
+# The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit. (In Python,
+# `1e-20j` is an imaginary number: 1e-20 times the root of -1.)
 
 # %%
 def f(x):
@@ -50,8 +50,8 @@ checks.answer_to("03-imaginary")
 
 # %% [markdown]
 # The complex number carried a derivative through `f`, and `f` was not changed for it ([Squire and Trapp,
-# 1998](https://doi.org/10.1137/S003614459631241X)). That is the idea of this level: the same program runs on numbers that
-# do a little more. Ours write each operation down. Then we read that record backwards.
+# 1998](https://doi.org/10.1137/S003614459631241X)). That is the idea of this level: the same program runs on
+# numbers that do a little more. Ours write each operation down. Then we read that record backwards.
 #
 # Below is a PyTorch program in which nobody derives a gradient. Only its import was changed, so that it runs on our
 # levels. **In this notebook you build what finds its gradients.** You need not follow the program yet.
@@ -64,9 +64,10 @@ framework_programs.here("torch", "low", "linear")
 # %% [markdown]
 # ## The door (4 min)
 #
-# On level 2 we launched kernels by name. Now operators do that for us. For `x * w`, Python calls a method of `x`. The
-# method passes the *name* of the op and its inputs to one function. We call this function the **door**, since every op
-# has to go through it. An **interpreter** stands in the door and decides what happens to the op. There are three:
+# On level 2 we launched kernels by name. Now operators do that for us. For `x * w`, Python calls a method of `x`.
+# The method passes the *name* of the op and its inputs to one function. We call this function the **door**, since
+# every op has to go through it. An **interpreter** stands in the door and decides what happens to the op. There are
+# three:
 #
 # ```
 #                     ┌──▶  run:    runs each op; a tensor comes back
@@ -74,9 +75,9 @@ framework_programs.here("torch", "low", "linear")
 #                     └──▶  trace:  records each op, runs nothing; a symbol comes back
 # ```
 #
-# The first one runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model also has
-# **variables**. A variable refers to one tensor now, and to another one later. For these, an interpreter has two more
-# methods: `read` and `assign`.
+# The first one runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model also
+# has **variables**. A variable refers to one tensor now, and to another one later. For these, an interpreter has
+# two more methods: `read` and `assign`.
 
 # %%
 #| export tensors
@@ -99,9 +100,9 @@ class Interpreter:
         variable.set_value(value)
 
 # %% [markdown]
-# The door itself is `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x * 2.0`. It looks
-# up the plan with `planned` of level 2. Then it hands the op to the interpreter that is installed now, `DOOR.top`. Each
-# thread has its own. At first it is `DOOR.bottom`, which runs each op.
+# The door itself is `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x * 2.0`. It
+# looks up the plan with `planned` of level 2. Then it hands the op to the interpreter that is installed now,
+# `DOOR.top`. Each thread has its own. At first it is `DOOR.bottom`, which runs each op.
 
 # %%
 #| export tensors most apply
@@ -131,12 +132,12 @@ def apply(op, *inputs, **attrs):
 # %% [markdown]
 # ## Tensors (8 min)
 #
-# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods: for `1.0 - x`,
-# Python asks the number first, which does not know tensors, and then asks `x`. `binary_op` makes both.
+# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods: for `1.0
+# - x`, Python asks the number first, which does not know tensors, and then asks `x`. `binary_op` makes both.
 #
 # Some operators need several ops, such as `x[0]` and `x > y`. They come from the table `OPERATORS`, which [more
-# ops](more/03_more_ops.ipynb) fills. `SeveralOps`, from `levels/support`, looks into the table. It also has `x ** 2` and
-# `float(x)`, and it prints a tensor.
+# ops](more/03_more_ops.ipynb) fills. `SeveralOps`, from `levels/support`, looks into the table. It also has `x **
+# 2` and `float(x)`, and it prints a tensor.
 
 # %%
 #| export tensors
@@ -167,7 +168,7 @@ class Operators(SeveralOps):
 
 # %%
 #| export tensors
-from levels.hardware import Buffer
+from levels.hardware import PLACE, Buffer
 
 
 class Tensor(Operators, Buffer):
@@ -176,8 +177,9 @@ class Tensor(Operators, Buffer):
     __slots__ = ("__weakref__",)  # a table may refer to a tensor without keeping it
 
 # %% [markdown]
-# Next, numbers become tensors. `constant` chooses the dtype: an array keeps its own, and Python's floats become float32.
-# `_placed` is level 1's `put`. Before that, `check_lossless`, from `levels/support`, refuses what would lose digits.
+# Next, numbers become tensors. `constant` chooses the dtype: an array keeps its own, and Python's floats become
+# float32. `_placed` is level 1's `put`. Before that, `check_lossless`, from `levels/support`, refuses what would
+# lose digits.
 
 # %%
 #| export tensors
@@ -195,7 +197,6 @@ def _placed(array, dtype, device):
 
 # %%
 #| export tensors
-from levels.hardware import PLACE
 from levels.support.checks import numeric_array, pythons_floats
 
 
@@ -209,9 +210,10 @@ def constant(values, dtype=None):
     return _placed(array, np.dtype(dtype), PLACE.device)
 
 # %% [markdown]
-# In an expression such as `x * 2.0`, the number takes the dtype of the tensor beside it. `as_tensor` converts one value,
-# and `_as_tensors` all inputs of an op. A variable is read through the interpreter. A training uses few numbers, but
-# uses them thousands of times, so `kept_numbers`, from `levels/support`, keeps their tensors in a cache.
+# In an expression such as `x * 2.0`, the number takes the dtype of the tensor beside it. `as_tensor` converts one
+# value, and `_as_tensors` all inputs of an op. A variable is read through the interpreter. A training uses few
+# numbers, but uses them thousands of times, so `kept_numbers`, from `levels/support`, keeps their tensors in a
+# cache.
 
 # %%
 #| export tensors
@@ -252,7 +254,6 @@ def _number(value, spec):
 
 # %%
 #| export tensors
-from levels.support.checks import check_bool
 from levels.support.storage import Storage
 
 
@@ -260,9 +261,7 @@ class Variable(Storage, Operators):
     """A variable of a model: it refers to a tensor, which `assign` replaces."""
 
     def __init__(self, value, name=None, trainable=True):
-        super().__init__(as_tensor(value))
-        self.name = name
-        self.trainable = check_bool("trainable", trainable)
+        super().__init__(as_tensor(value), name, trainable)
 
     value = property(lambda self: DOOR.top.read(self), doc="Its tensor.")
 
@@ -358,17 +357,17 @@ def reduce_mean(x, axis=None, keepdims=False):
 # %% [markdown]
 # ## The chain rule, drawn (2 min)
 #
-# Take one neuron and one row, as in notebook 01. The prediction is `z = x·w + b`, the error is `e = z - y`, and the loss
-# is `l = e²`. With x = 3, w = 2, b = 1 and y = 5 the error is 2. How does the loss change when `w` does?
+# Take one neuron and one row, as in notebook 01. The prediction is `z = x·w + b`, the error is `e = z - y`, and the
+# loss is `l = e²`. With x = 3, w = 2, b = 1 and y = 5 the error is 2. How does the loss change when `w` does?
 #
 # ```
 #        × x = 3              × 2e = 4
 #   w ───────────▶  e  ───────────────▶  l
 # ```
 #
-# If `w` moves by a little, `e` moves 3 times as far. If `e` moves, `l` moves 4 times as far. So `l` moves 3 · 4 = 12
-# times as far as `w`. Each line of the program, read backwards, multiplies by one such factor. Here `dw` means the slope
-# of the loss in `w`:
+# If `w` moves by a little, `e` moves 3 times as far. If `e` moves, `l` moves 4 times as far. So `l` moves 3 · 4 =
+# 12 times as far as `w`. Each line of the program, read backwards, multiplies by one such factor. Here `dw` means
+# the slope of the loss in `w`:
 #
 # | forward line | backward line | in numbers |
 # |---|---|---|
@@ -376,8 +375,8 @@ def reduce_mean(x, axis=None, keepdims=False):
 # | `e = z - y` | `dz = de` | 4 |
 # | `l = e * e` | `de = dl * 2 * e` | 1 · 4 = 4 |
 #
-# Here a person had to derive each backward line. Notebook 01's nudge needs no person, but it rounds. We want an exact
-# slope that nobody has to derive.
+# Here a person had to derive each backward line. Notebook 01's nudge needs no person, but it rounds. We want an
+# exact slope that nobody has to derive.
 #
 # **A good place to stop.** All ops pass one door, and you know which slope a tape has to find.
 #
@@ -417,8 +416,8 @@ class Watcher(Interpreter):
         self.below.assign(variable, value)
 
 # %% [markdown]
-# The tape is such a `Watcher`, and it also writes a record: the op's name, its inputs, its attributes and its result. In
-# its smallest form:
+# The tape is such a `Watcher`, and it also writes a record: the op's name, its inputs, its attributes and its
+# result. In its smallest form:
 
 # %%
 class Tape(Watcher):
@@ -437,14 +436,14 @@ with Tape() as tape:
 [op for op, *_ in tape.records]
 
 # %% [markdown]
-# The tape holds four ops, in the order in which they ran. No op had to be changed for this. To differentiate, we read
-# the list from its end. Each op has to answer one question. Suppose we know `dy`, the slope of the loss in the op's
-# *result*. What is the slope in each *input*? A function that answers this is called a **vjp** (vector-Jacobian
-# product).
+# The tape holds four ops, in the order in which they ran. No op had to be changed for this. To differentiate, we
+# read the list from its end. Each op has to answer one question. Suppose we know `dy`, the slope of the loss in the
+# op's *result*. What is the slope in each *input*? A function that answers this is called a **vjp**
+# (vector-Jacobian product).
 #
-# Take a product, `r = a·b`. If `a` moves, `r` moves `b` times as far. So `a` gets `dy·b`, and `b` gets `dy·a`. The table
-# `VJPS` has one row per op, with one function per input. (In a rule, `y` is the op's result. Read the first three rows;
-# the others work the same way.)
+# Take a product, `r = a·b`. If `a` moves, `r` moves `b` times as far. So `a` gets `dy·b`, and `b` gets `dy·a`. The
+# table `VJPS` has one row per op, with one function per input. (In a rule, `y` is the op's result. Read the first
+# three rows; the others work the same way.)
 
 # %%
 #| export autodiff
@@ -463,11 +462,11 @@ VJPS = {
 }
 
 # %% [markdown]
-# ## The walk back (17 min)
+# ## The walk back (16 min)
 #
-# The walk starts at the loss, whose slope in itself is 1. At each record, the op's rules turn the gradient of the result
-# into a share for each input. `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor that the tape
-# recorded for `w`.)
+# The walk starts at the loss, whose slope in itself is 1. At each record, the op's rules turn the gradient of the
+# result into a share for each input. `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor
+# that the tape recorded for `w`.)
 
 # %%
 def give(gradients, x, share):
@@ -515,8 +514,8 @@ half = walk(tape.records, loss, give_and_tell)
 checks.answer_to("03-half")
 
 # %% [markdown]
-# So `give` must not lose what `x` had before. The better function is **yours to write**. The first share stays as it is,
-# and each further share is added to it with `+`. (The check: shares of 2, 2 and 3 make 7.)
+# So `give` must not lose what `x` had before. The better function is **yours to write**. The first share stays as
+# it is, and each further share is added to it with `+`. (The check: shares of 2, 2 and 3 make 7.)
 
 # %%
 #| export autodiff blank hand_on
@@ -540,14 +539,15 @@ def hand_on(gradients, x, share):
 print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0")
 
 # %% [markdown]
-# Now `w` gets 12. This is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)): one
-# walk gives the gradient of every weight. Why does it start at the end? `error` may pass its gradient on only when it has
-# the shares of all ops that used it, and those stand after it in the list.
+# Now `w` gets 12. This is backpropagation ([Rumelhart, Hinton and Williams,
+# 1986](https://doi.org/10.1038/323533a0)): one walk gives the gradient of every weight. Why does it start at the
+# end? `error` may pass its gradient on only when it has the shares of all ops that used it, and those stand after
+# it in the list.
 #
-# **Walk it step by step.** Move `step` to see the gradient that each value has so far, in blue. (`p` is x·w, and `z` is p
-# + b.) `bump` nudges an input by a millionth. Green says how far each value moves then, in millionths. The gradients are
-# computed from the end, the moves from the beginning. At the values that both have reached, the last line multiplies blue
-# by green and adds up. The sum is how far the loss moves, wherever they meet.
+# **Walk it step by step.** Move `step`: blue is the gradient that each value has so far. (`p` is x·w, and `z` is p
+# + b.) `bump` nudges an input by a millionth: green says how far each value moves then, in millionths. The
+# gradients come from the end, the moves from the beginning. The last line multiplies blue by green at each value
+# that both have reached, and adds up. The sum is how far the loss moves.
 
 # %%
 import functools
@@ -565,38 +565,29 @@ widgets.explore(
 )
 
 # %% [markdown]
-# **A good place to stop.** A tape records the ops of a loss, and one walk back over it gives the slope of each weight.
+# **A good place to stop.** A tape records the ops of a loss, and one walk back over it gives the slope of each
+# weight.
 #
-# ## Ten rows (8 min)
+# ## Ten rows (5 min)
 #
-# Now there is a batch of ten rows, and a bias of shape (1, 4) that all of them share.
-
-# %% tags=["hide-input"]
-# a question: run me
-checks.predict(
-    "03-bias",
-    "b of shape (1, 4) was added to ten rows. The rule of an addition passes dy on "
-    "as it is. Which shape does the gradient of b get?",
-    choices=["(1, 4), as b", "(10, 4)", "an error from the rule"],
-)
+# Now there is a batch of ten rows, and a bias of shape (1, 4) that all of them share. The rule of an addition
+# passes `dy` on as it is. Which shape does the gradient of the bias get?
 
 # %%
 dy = constant(np.ones((10, 4)))
 VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 
-# %%
-checks.answer_to("03-bias")
-
 # %% [markdown]
-# b was used ten times, so its gradient is the sum of ten shares. The way back through a repetition is a sum:
+# This is the shape of the batch. But b was used ten times, once in each row, so its gradient is the sum of ten
+# shares. The way back through a repetition is a sum:
 #
 # | shape of the result and of `dx` | of the input | what was repeated | so |
 # |---|---|---|---|
 # | (2, 3, 4) | (4,) | two axes that broadcasting put in front | add over these; they go |
 # | (10, 4) | (1, 4) | axis 0, where the input has a 1 | add over it; it stays, as a 1 |
 #
-# The first row of the table is done below. The second is **yours**: call `reduce_sum(dx, axis=…, keepdims=True)` for each
-# axis where the sizes differ, and only there.
+# The first row of the table is done below. The second is **yours**: call `reduce_sum(dx, axis=…, keepdims=True)`
+# for each axis where the sizes differ, and only there.
 
 # %%
 #| export autodiff blank unbroadcast
@@ -631,7 +622,8 @@ def unbroadcast(dx, shape):
 # ## The other rules (5 min)
 #
 # The way back through a sum is a repetition: each number of `x` gets the `dy` of its sum. This is an op of its own,
-# `spread`. Its scalar function is `dy`. Its planner mirrors level 2's planner of sums: it writes where that one reads.
+# `spread`. Its scalar function is `dy`. Its planner mirrors level 2's planner of sums: it writes where that one
+# reads.
 
 # %%
 #| export autodiff
@@ -657,8 +649,9 @@ def _sum_back(dy, y, x, axis=None, keepdims=False):
     return apply("spread", dy, x) if axis is None else apply("spread", dy, x, axis=axis)
 
 # %% [markdown]
-# For `y = x @ w`, level 2's backward pass has the two rules: `dx = dy @ wᵀ` and `dw = xᵀ @ dy`. Why is `xᵀ @ dy` a sum
-# over the rows? A weight is used once in each row, and so it gets a share from each. Here are two rows with two numbers:
+# For `y = x @ w`, level 2's backward pass has the two rules: `dx = dy @ wᵀ` and `dw = xᵀ @ dy`. Why is `xᵀ @ dy` a
+# sum over the rows? A weight is used once in each row, and so it gets a share from each. Here are two rows with two
+# numbers:
 
 # %%
 x_two = constant([[1.0, 2.0], [3.0, 4.0]], "f8")
@@ -667,9 +660,9 @@ print("from row 1", x_two.numpy()[0] * 10.0, " from row 2", x_two.numpy()[1] * 1
 print("xᵀ @ dy   ", apply("matmul", x_two, dy_two, transpose_x=True).numpy().ravel())
 
 # %% [markdown]
-# The product is the sum of both rows' shares. Now each missing rule gets its row in the table. (`relu_grad`, which you
-# wrote, and `sigmoid_grad` are level 2's kernels. A mean needs no rule: it is a sum and a quotient. `gather` has none
-# here, because training needs no gradient of the data.)
+# The product is the sum of both rows' shares. Now each missing rule gets its row in the table. (`relu_grad`, which
+# you wrote, and `sigmoid_grad` are level 2's kernels. A mean needs no rule: it is a sum and a quotient. `gather`
+# has none here, because training needs no gradient of the data.)
 
 # %%
 #| export autodiff most _matmul_back_w
@@ -691,8 +684,8 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 # %% [markdown]
 # ## The whole walk (8 min)
 #
-# Training needs the gradients of the **sources**, the tensors that we ask for. Only what was made from a source can pass
-# a gradient on to it:
+# Training needs the gradients of the **sources**, the tensors that we ask for. Only what was made from a source can
+# pass a gradient on to it:
 
 # %%
 #| export autodiff
@@ -705,10 +698,11 @@ def reachable(sources, records):
     return made
 
 # %% [markdown]
-# `backward_pass` is the walk from above, with three additions. It skips what the target does not depend on. It sums a
-# gradient down to the shape of its input, with your `unbroadcast`. And it raises an error where a rule or a source is
-# missing, in `check_rules` and `check_reached` from `levels/support`. (For a source that was not used, TensorFlow returns
-# `None` and says nothing.) A target with several numbers stands for their sum, so `spread` gives each of them a 1.
+# `backward_pass` is the walk from above, with three additions. It skips what the target does not depend on. It sums
+# a gradient down to the shape of its input, with your `unbroadcast`. And it raises an error where a rule or a
+# source is missing, in `check_rules` and `check_reached` from `levels/support`. (For a source that was not used,
+# TensorFlow returns `None` and says nothing.) A target with several numbers stands for their sum, so `spread` gives
+# each of them a 1.
 
 # %%
 #| export autodiff most backward_pass
@@ -732,10 +726,10 @@ def backward_pass(records, target, sources):
     return check_reached(sources, gradients)
 
 # %% [markdown]
-# A **GradientTape** is the tape with a method `gradient`, which is this walk. It is read once. (In TensorFlow it has the
-# same name. PyTorch has no tape: each tensor holds its own record, its `grad_fn`.) It also keeps the value of each
-# variable that was read. So `check_taped`, from `levels/support`, can refuse a gradient that would be wrong, for example
-# after the variable was assigned.
+# A **GradientTape** is the tape with a method `gradient`, which is this walk. It is read once. (In TensorFlow it
+# has the same name. PyTorch has no tape: each tensor holds its own record, its `grad_fn`.) It also keeps the value
+# of each variable that was read. So `check_taped`, from `levels/support`, can refuse a gradient that would be
+# wrong, for example after the variable was assigned.
 
 # %%
 #| export autodiff most GradientTape.do
@@ -783,8 +777,8 @@ class GradientTape(Watcher):
 # %% [markdown]
 # ## Checking a rule with a nudge (3 min)
 #
-# It is easy to write a wrong rule, and no error tells you. So we check the rules of `@` and `*`: we nudge one number of a
-# matrix up and down, and compare the slope with the tape's:
+# It is easy to write a wrong rule, and no error tells you. So we check the rules of `@` and `*`: we nudge one
+# number of a matrix up and down, and compare the slope with the tape's:
 
 # %%
 draw = np.random.default_rng(0)
@@ -807,8 +801,8 @@ by_nudge = float(total(constant(start + nudge)) - total(constant(start - nudge))
 print(f"by the tape {by_tape(constant(start)):.6f}, by a nudge {by_nudge:.6f}")
 
 # %% [markdown]
-# They agree. (A test of the course checks every rule this way.) Does a nudge also notice a wrong rule? We swap the two
-# rules of `multiply`:
+# They agree. (A test of the course checks every rule this way.) Does a nudge also notice a wrong rule? We swap the
+# two rules of `multiply`:
 
 # %%
 right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
@@ -818,11 +812,13 @@ VJPS["multiply"] = right
 # %% [markdown]
 # It does: the two are far apart.
 #
-# **A good place to stop.** You have a tape that gives the slope of any function of tensors, and you have checked it.
+# **A good place to stop.** You have a tape that gives the slope of any function of tensors, and you have checked
+# it.
 #
 # ## A train step (4 min)
 #
-# In a train step of the line, the forward pass is the formula. The backward pass is one line, and nobody derived it.
+# In a train step of the line, the forward pass is the formula. The backward pass is one line, and nobody derived
+# it.
 
 # %%
 task = tasks.linear()
@@ -857,30 +853,28 @@ print(f"losses {losses[0]:.4g}, {losses[1]:.4g}, … {losses[-1]:.4g}")
 # %% [markdown]
 # Are they level 2's? And how long does a step take?
 
-# %%
-level_2 = kernels.tasks.linear_regression
-below = level_2(*task[:2], *task[4:7]).losses
-print("equal to level 2's:", losses == below.tolist())
-
 # %% tags=["nbval-ignore-output"]
 import timeit
 
+level_2 = kernels.tasks.linear_regression
+below = level_2(*task[:2], *task[4:7]).losses
+print("losses equal to level 2's:", losses == below.tolist())
 hundred = task.batches[:100]
 launches = functools.partial(level_2, *task[:2], task.weights, hundred)
 for name, run in {"level 2": launches, "here": lambda: train(step, hundred)}.items():
     print(f"{name}: {min(timeit.repeat(run, number=1)) * 1e4:.0f} µs per step")
 
 # %% [markdown]
-# Comfort has a price. Each op passes the door and finds new memory. The ops of the forward pass are also recorded, and
-# read on the way back. On level 1 the step was one program without any Python. In the second sitting, the step above
-# becomes such a program.
+# Comfort has a price. Each op passes the door and finds new memory. The ops of the forward pass are also recorded,
+# and read on the way back. On level 1 the step was one program without any Python. In the second sitting, the step
+# above becomes such a program.
 #
 # ## A module finds its variables (4 min)
 #
-# The tape was asked for `[w, b]`. A model with many parts has to list its variables, too. A **module** finds them: in its
-# attributes, and in lists, dicts and modules among them. `find_parts`, from `levels/support`, goes through these, and
-# finds each part once. A part's name is the way to it, such as `layers.0.kernel`. The **weights** of a module are the
-# values of its variables, as NumPy arrays that can be read and set. Level 4 builds on it.
+# The tape was asked for `[w, b]`. A model with many parts has to list its variables, too. A **module** finds them:
+# in its attributes, and in lists, dicts and modules among them. `find_parts`, from `levels/support`, goes through
+# these, and finds each part once. A part's name is the way to it, such as `layers.0.kernel`. The **weights** of a
+# module are the values of its variables, as NumPy arrays that can be read and set. Level 4 builds on it.
 
 # %%
 #| export module
@@ -934,15 +928,16 @@ line.w, line.b = w, b
 line.named(Variable)
 
 # %% [markdown]
-# **A good place to stop.** Tensors train a line. The losses are level 2's to the last bit, but each step is slow. This is
-# the end of the first sitting.
+# **A good place to stop.** Tensors train a line. The losses are level 2's to the last bit, but each step is slow.
+# This is the end of the first sitting.
 
 # %% [markdown]
 # ## Written down, not run (11 min)
 #
-# The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known. So this
-# interpreter writes each op down as a **node**, which holds the nodes that it reads, its `inputs`. All nodes together are
-# a **graph**. A graph begins with **leaves**, such as an argument. A leaf has no inputs, but a `source`.
+# The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known.
+# So this interpreter writes each op down as a **node**, which holds the nodes that it reads, its `inputs`. All
+# nodes together are a **graph**. A graph begins with **leaves**, such as an argument. A leaf has no inputs, but a
+# `source`.
 
 # %%
 #| export graph
@@ -967,8 +962,8 @@ class Node:
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
 
 # %% [markdown]
-# While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers. (`NoNumbers`,
-# from `levels/support`, raises an error where somebody reads them.)
+# While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers.
+# (`NoNumbers`, from `levels/support`, raises an error where somebody reads them.)
 
 # %%
 #| export graph
@@ -986,13 +981,13 @@ class Symbol(NoNumbers, Tensor):
         self.node = node
 
 # %% [markdown]
-# What existed before the trace becomes a leaf. A tensor becomes a constant. A variable stays a variable, since its value
-# differs from step to step. The leaf's `source` is that tensor or that variable.
+# What existed before the trace becomes a leaf: a tensor becomes a constant. A variable stays a variable, since its
+# value differs from step to step. The leaf's `source` is that tensor or that variable.
 #
-# And `assign`? While a function is traced, no variable changes. `env` notes which symbol the variable stands for now, and
-# the next `read` returns this symbol. An example: a function reads `w`, assigns `w - 1.0`, and reads `w` again. The first
-# read makes a leaf. The second read gives the symbol of the difference, just as if the function had run. At the end of
-# the trace, `env` tells the variable's new value.
+# And `assign`? While a function is traced, no variable changes. `env` notes which symbol the variable stands for
+# now, and the next `read` returns this symbol. Take a function that reads `w`, assigns `w - 1.0`, and reads `w`
+# again. The first read makes a leaf. The second gives the symbol of the difference, just as if the function had
+# run. At the end of the trace, `env` tells the variable's new value.
 
 # %%
 #| export graph
@@ -1033,8 +1028,8 @@ class Trace(Interpreter):
         return x.node
 
 # %% [markdown]
-# A `Graph` holds the nodes. It says which of them are the results and, for each assigned variable, which node is its new
-# value.
+# A `Graph` holds the nodes. It says which of them are the results and, for each assigned variable, which node is
+# its new value.
 
 # %%
 #| export graph
@@ -1046,10 +1041,7 @@ class Graph:
     outputs: list  # the nodes of the results
     updates: dict  # variable -> the node of its new value
 
-    @property
-    def ops(self):
-        """The nodes that are no leaves."""
-        return [node for node in self.nodes if node.inputs]
+    ops = property(lambda self: [x for x in self.nodes if x.inputs], doc="No leaves.")
 
     def leaves(self, kind):
         """Return {source: leaf} for the leaves of this kind, such as "variable"."""
@@ -1059,8 +1051,8 @@ class Graph:
         return ", ".join(node.op for node in self.ops)
 
 # %% [markdown]
-# `trace` runs a function on symbols. It is given the Specs of the arguments, their **signature**. A variable that stands
-# for another node at the end was assigned: it is one of the `updates`.
+# `trace` runs a function on symbols. It is given the Specs of the arguments, their **signature**. A variable that
+# stands for another node at the end was assigned: it is one of the `updates`.
 
 # %%
 #| export graph most trace
@@ -1097,14 +1089,13 @@ cpu = PLACE.device
 signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
 graph, result = trace(step, signature)
 print(graphs.listed(graph))
-print("returned:", result)
-print("variables with a new value:", [v.name for v in graph.updates])
+print("returned:", result, " new values of", [v.name for v in graph.updates])
 
 # %% [markdown]
-# Not one number was computed, and the result is a symbol. Forward pass, backward pass and update are in one list. The
-# tape computes its gradients with ops, which go through the door, too, so the trace wrote them down. x0 and x1 are the
-# arguments. The gradient of the loss is 1, that of the sum is a tenth of it, and `spread` gives this tenth to each row.
-# t8 and t9 are the two shares of `error`, t10 is your `hand_on`, and t11 is your `unbroadcast`.
+# Not one number was computed. Forward pass, backward pass and update are in one list: the tape computes its
+# gradients with ops, which go through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The
+# gradient of the loss is 1, that of the sum is a tenth of it, and `spread` gives this tenth to each row. t8 and t9
+# are the two shares of `error`, t10 is your `hand_on`, and t11 is your `unbroadcast`.
 #
 # **A good place to stop.** A train step is now a list of seventeen ops, data that a program can read.
 #
@@ -1122,8 +1113,8 @@ before, _ = trace(wasteful, signature)
 before
 
 # %% [markdown]
-# `needed_by` is **yours**. A node is needed if it is wanted, or if a needed node reads it. In which order must you go
-# through the list, so that once is enough? (The check: of four ops, one is dead, and three are left.)
+# `needed_by` is **yours**. A node is needed if it is wanted, or if a needed node reads it. In which order must you
+# go through the list, so that once is enough? (The check: of four ops, one is dead, and three are left.)
 
 # %%
 #| export graph blank needed_by
@@ -1159,16 +1150,16 @@ def dce(graph):
 dce(before)
 
 # %% [markdown]
-# `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same with
-# less work. (Our own step has no dead op.)
+# `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same
+# with less work. (Our own step has no dead op.)
 #
 # ## Replay (9 min)
 #
-# The easiest way to run a graph is to run its ops in order. `Replay` looks up all plans beforehand. In `run`, each leaf
-# gets its value from its `source`, and each op goes to the interpreter at the bottom. At the end of the step, each new
-# value goes into its variable: here `assign` takes effect. A lock keeps other threads out meanwhile. (`alias`, from
-# `levels/support`, makes another tensor of the same numbers.) `over` runs many steps, and `_stacked` makes one tensor of
-# their losses.
+# The easiest way to run a graph is to run its ops in order. `Replay` looks up all plans beforehand. In `run`, each
+# leaf gets its value from its `source`, and each op goes to the interpreter at the bottom. At the end of the step,
+# each new value goes into its variable: here `assign` takes effect. A lock keeps other threads out. (`alias`, from
+# `levels/support`, makes another tensor of the same numbers.) `over` runs many steps, and `_stacked` collects their
+# losses.
 
 # %%
 #| export replay most Replay.run
@@ -1208,7 +1199,7 @@ class Replay:
         return f"{len(self.plans)} ops, one after the other"
 
 # %% [markdown]
-# `single_numbers`, from `levels/support`, raises an error if a step returns more than single numbers.
+# (`single_numbers`, from `levels/support`, raises an error if a result has more than one number.)
 
 # %%
 #| export replay
@@ -1245,24 +1236,24 @@ checks.answer_to("03-print")
 print("losses equal to the step's:", again == losses[:100])
 
 # %% [markdown]
-# The losses are the same, and the Python code of `step` did not run. But each op is still its own launch.
+# The losses are the same, without the Python code of `step`. But each op is still its own launch.
 #
 # **A good place to stop.** A step runs as a list of ops, without the Python code that it came from.
 #
 # ## Which ops have rows (5 min)
 #
-# No row of the batch needs another row. So a step can be a loop over the rows, which adds each row's shares to the sums.
-# The update of the variables follows the loop. You wrote that program by hand in notebook 01. Now we write it from the
-# graph, with the same assembler.
+# No row of the batch needs another row. So a step can be a loop over the rows, which adds each row's shares to the
+# sums. The update follows the loop. You wrote that program by hand in notebook 01. Now we write it from the graph.
 #
-# Which op belongs where? The plans tell us. We make each plan a second time, for a batch with **one row more**, and see
-# whether the result grows. Take `rows @ w + b`. For ten rows, the product has the shape (10, 1), and for eleven rows
-# (11, 1): one number per row. The loss has the shape () in either case, and it reads rows: it is a sum. The shape of `w`
-# is (2, 1), whatever the batch.
+# Which op belongs where? The plans tell us. We make each plan a second time, for a batch with **one row more**, and
+# see whether the result grows. Take `rows @ w + b`. For ten rows, the product has the shape (10, 1), and for eleven
+# rows (11, 1): one number per row. The loss has the shape () in either case, and it reads rows: it is a sum. The
+# shape of `w` is (2, 1), whatever the batch.
 #
-# So each node belongs to one of four parts. A `row` grows. A `sum` reads rows, but does not grow. What needs a sum comes
-# `after` the loop, and the rest comes `before` it. `larger_spec`, from `levels/support`, looks up the larger plan. If
-# there is none, or if an op needs both rows and a sum over rows, `NoProgram` says why this graph stays a list of ops.
+# So each node belongs to one of four parts. A `row` grows. A `sum` reads rows, but does not grow. What needs a sum
+# comes `after` the loop, and the rest comes `before` it. `larger_spec`, from `levels/support`, looks up the larger
+# plan. If there is none, or if an op needs both rows and a sum over rows, `NoProgram` says why the graph stays a
+# list of ops.
 
 # %%
 #| export row_program
@@ -1299,24 +1290,22 @@ parts = row_parts(graph, 10)
 graph_drawing(graph, ["rows", "target"], parts)
 
 # %% [markdown]
-# What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them up:
-# the sum of the squares, and the slopes of `w` and `b`. Pink comes after: the loss and the update. Grey comes before: the
-# gradient of the sum. The variables are orange.
+# What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
+# up: the sum of the squares, and the slopes of `w` and `b`. Pink comes after: the loss and the update. Grey comes
+# before.
 #
-# ## An op, one row at a time (10 min)
+# ## An op, one row at a time (9 min)
 #
-# How is an op computed for a single row? A `matmul` is computed by notebook 01's `dot`. Any other op needs its scalar
-# function of notebook 02, which is called for each number. These functions use only what floats and registers both can
-# do. With Python's floats they compute a number. With registers of an assembler they *write* the instructions.
+# How is an op computed for a single row? A `matmul` is computed by notebook 01's `dot`. Any other op calls its
+# scalar function of notebook 02 for each number. These functions use only what floats and registers both can do.
+# With Python's floats they compute a number. With registers of an assembler they *write* the instructions.
 #
-# `_each` calls a function for every number of an array. An array may hold floats or registers: to NumPy, both are
-# objects. `_repeated` is for `spread`. (A scalar function with an `if` on a number cannot become instructions, because no
-# number is known. Then `told_by`, from `levels/support`, raises `NoProgram`.)
+# `_each` calls a function for every number of an array, be they floats or registers: to NumPy, both are objects.
+# `_repeated` is for `spread`. (An `if` on a number cannot become instructions, because no number is known. Then
+# `told_by`, from `levels/support`, raises `NoProgram`.)
 
 # %%
 #| export row_program
-import functools
-
 from levels.hardware import dot
 from levels.kernels import ELEMENTWISE, KERNELS
 from levels.support.programs import check_form, told_by
@@ -1364,8 +1353,8 @@ def _numbers_of(node, part, inputs):
     return LOWERINGS.get(node.op, _elementwise)(node, shape, *inputs)
 
 # %% [markdown]
-# An op that adds rows up has a row in a second table, `SHARES`. It says what a single row adds to the op's sums. For the
-# slopes of `w`, this is the row times the gradient of its error.
+# An op that adds rows up has a row in a second table, `SHARES`. It says what a single row adds to the op's sums.
+# For the slopes of `w`, this is the row times the gradient of its error.
 
 # %%
 #| export row_program
@@ -1375,9 +1364,9 @@ SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
 }
 
 # %% [markdown]
-# First we run the whole step with Python's own floats. What comes before is computed once. Then, for each row, all blue
-# ops are computed, and each green op adds a share to its sum. What comes after is computed last. `values` holds the
-# numbers of each node. For a node with rows, these are the numbers of the row that is computed now.
+# First we run the whole step with Python's own floats. What comes before is computed once. Then, for each row, all
+# blue ops are computed, and each green op adds a share to its sum. What comes after is computed last. `values`
+# holds the numbers of each node: for a blue one, those of the row that is computed now.
 
 # %%
 def by_rows(graph, args):
@@ -1405,22 +1394,22 @@ def by_rows(graph, args):
 
 batch = task.x[hundred[0]], task.y[hundred[0]]
 values = by_rows(graph, batch)
-print("loss, row by row", values[graph.outputs[0]], " w", *values[graph.updates[w]])
-print("loss, op by op  ", step(*map(constant, batch)).numpy(), " w", *w.numpy())
+new = values[graph.updates[w]].astype(float)
+print("row by row: loss", values[graph.outputs[0]], " w", *new)
+print("op by op:   loss", step(*map(constant, batch)).numpy(), " w", *w.numpy())
 
 # %% [markdown]
-# Both give the same numbers. So a list of ops on whole batches has become a loop over rows: the ops stay, and each of
-# them takes one row at a time.
+# Both give the same numbers. So a list of ops on whole batches has become a loop over rows: the ops stay, and each
+# of them takes one row at a time.
 #
 # **A good place to stop.** You know which ops have rows, and how a list of ops becomes a loop over rows.
 #
-# ## The row program (16 min)
+# ## The row program (15 min)
 #
-# The program of the step is `by_rows`, written with an assembler: the same functions get registers in place of floats.
-# So they write instructions, and nothing is computed yet. First an `OpWriter` declares the arrays of the program: the row numbers of all batches and, with
-# `declared` from `levels/support`, the results, the arguments and the variables. Then its `compute` does what `compute`
-# did above. A constant is written into the program. A leaf is loaded from its array by `load_all`; if it has rows, one row
-# at a time.
+# The program of the step is `by_rows`, written with an assembler: the same functions get registers in place of
+# floats. So they write instructions, and nothing is computed yet. First an `OpWriter` declares the arrays of the
+# program, with `declared` from `levels/support`. Then its `compute` does what `compute` did above. A constant is
+# written into the program. A leaf is loaded from its array by `load_all`; if it has rows, one row at a time.
 
 # %%
 #| export row_program
@@ -1462,13 +1451,13 @@ class OpWriter:
                 self.values[node] = self.value_of(node, row)
 
 # %% [markdown]
-# A `StepWriter` does what `by_rows` does. Read `write` beside it: before, the loop over the rows, the sums, after. One
-# more loop stands around all of it, the loop over the steps. And a row's number is loaded first, as in your programs of
-# notebook 01.
+# A `StepWriter` does what `by_rows` does. Read `write` beside it: before, the loop over the rows, the sums, after.
+# One more loop stands around all of it, the loop over the steps. And a row's number is loaded first, as in notebook
+# 01.
 #
-# What has become of `assign`? At the end of each step, `keep` stores the new values into the variables' own arrays. So
-# the next step loads what this step has stored. (`keep` also stores the results. A new value may belong to a row: with a
-# single row, the gradient of a bias needs no sum.)
+# What has become of `assign`? At the end of each step, `keep` stores the new values into the variables' own arrays.
+# So the next step loads what this step has stored. (`keep` also stores the results. A result may belong to each
+# row: a prediction, for one.)
 
 # %%
 #| export row_program
@@ -1519,11 +1508,12 @@ class StepWriter(OpWriter):
                 store_all(self.a, array, self.values[node], row, before)
 
 # %% [markdown]
-# `RowProgram` checks the graph, writes the program, and launches it. The checks, from `levels/support`, let one float
-# dtype pass, on a CPU. If you have replaced the kernel of `matmul`, no program is made, so that your kernel runs.
+# `RowProgram` checks the graph, writes the program, and launches it. The checks, from `levels/support`, let one
+# float dtype pass, on a CPU. If you have replaced the kernel of `matmul`, no program is made, so that your kernel
+# runs.
 #
-# A program takes whole numbers: sizes, and the addresses of arrays. `Block`, from `levels/support`, packs them, and holds
-# the locks of the variables while the program overwrites their numbers. `run` is a single step, on rows that `every`
+# A program takes whole numbers: sizes, and the addresses of arrays. `Block`, from `levels/support`, packs them, and
+# locks the variables while the program overwrites their numbers. `run` is a single step, on rows that `every`
 # numbers 0, 1, 2, … `over` runs as many steps as `batches` has rows.
 
 # %%
@@ -1578,21 +1568,21 @@ print("losses equal to the step's:", once == losses[:100])
 print(*[x for x in program.program.text.splitlines() if " = f" in x][:10], sep="\n")
 
 # %% [markdown]
-# The losses are the same to the last bit, and one launch does a step. These are its first arithmetic instructions. The
-# first five lines are the prediction, which starts its sum at 0.0. Then come the error, its square, the two shares of the
-# error's gradient, and their sum. (0x3FB999999999999A is 0.1.)
+# The losses are the same to the last bit, and one launch does a step. These are its first arithmetic instructions.
+# The first five lines are the prediction, which starts its sum at 0.0. Then come the error, its square, the two
+# shares of the error's gradient, and their sum. (0x3FB999999999999A is 0.1.)
 #
-# **When do kernels run at all?** In eager mode and in a replay, each op launches one. In a row program, no kernel runs:
-# the scalar functions were called once, when the program was written.
+# **When do kernels run at all?** In eager mode and in a replay, each op launches one. In a row program, no kernel
+# runs: the scalar functions were called once, when the program was written.
 #
 # **A good place to stop.** A train step is one program, and its losses are right to the last bit.
 #
 # ## A function, compiled once (14 min)
 #
-# What is left is to do all of that once: trace, apply the passes, write the program, keep it. `function` does this for
-# any function, as `tf.function` and `jax.jit` do. `BACK_ENDS` make a program of a graph. If one does not fit, it raises
-# `NoProgram`, and the next one is tried. If none fits, the ops are replayed, which is slower. `say_replayed`, from
-# `levels/support`, says so once. (`levels_more` adds to both lists.)
+# What is left is to do all of that once: trace, apply the passes, write the program, keep it. `function` does this
+# for any function, as `tf.function` and `jax.jit` do. `BACK_ENDS` make a program of a graph. If one does not fit,
+# it raises `NoProgram`, and the next one is tried. If none fits, the ops are replayed, which is slower, and
+# `say_replayed`, from `levels/support`, says so. (`levels_more` adds to both lists.)
 
 # %%
 #| export functions
@@ -1615,14 +1605,14 @@ def _program_of(function, graph, batch, over):
     return Replay(graph, say_replayed(function, graph, batch, reasons))
 
 # %% [markdown]
-# A function has one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that
-# Python reads, such as the learning rate in a closure, is read once, during the trace. (`tf.function` has the same rule;
-# [guards](more/03_guards.ipynb) watch for changes.) If a kernel is replaced, `KERNELS.version` changes, and so a new
-# program is made.
+# A function has one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything
+# else that Python reads, such as the learning rate in a closure, is read once, during the trace. (`tf.function` has
+# the same rule; [guards](more/03_guards.ipynb) watch for changes.) If a kernel is replaced, `KERNELS.version`
+# changes, and so does the key.
 #
-# `compile` is a summary of this notebook: trace, apply the passes, choose a back end. `program` looks the key up. If there
-# is no program yet, `made_once` calls `compile`, for one thread at a time. A layer makes its variables in its first call;
-# then `settled` traces once more. (Both are from `levels/support`.)
+# `compile` is a summary of this notebook: trace, apply the passes, choose a back end. `program` looks the key up.
+# If it is new, `made_once` calls `compile`, for one thread at a time. If the function makes variables in its first
+# call, as a layer does, `settled` traces it once more. (Both are from `levels/support`.)
 
 # %%
 #| export functions
@@ -1669,10 +1659,10 @@ class _Programs:
         return graph, result
 
 # %% [markdown]
-# A call runs one step. `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one
-# call. Inside a tape or a trace, a function runs as plain Python, so that every op is seen. Three functions are from
-# `levels/support`. `cache_key` gives the key of an argument that is not a tensor. `batches_of_rows` splits off a last
-# batch that is shorter, which needs a program of its own. `packed` returns tensors in the form that Python returned.
+# A call runs one step. `over` takes whole arrays and the row numbers of all steps, and hands them to the program in
+# one call. Inside a tape or a trace, a function runs as plain Python, so that every op is seen. Three functions are
+# from `levels/support`. `cache_key` gives the key of an argument that is not a tensor. `batches_of_rows` splits off
+# a shorter last batch, which needs a program of its own. `packed` returns tensors in the form that Python returned.
 
 # %%
 #| export functions most Function.__call__
@@ -1720,8 +1710,8 @@ class Function(_Programs):
 function = Function
 
 # %% [markdown]
-# `eager` opens a `Watcher`, which records nothing. While it is open, `DOOR.top` is not `DOOR.bottom`, and so a `function`
-# runs as plain Python, op by op.
+# `eager` opens a `Watcher`, which records nothing. While it is open, `DOOR.top` is not `DOOR.bottom`, and so a
+# `function` runs as plain Python, op by op.
 
 # %%
 #| export functions
@@ -1741,9 +1731,9 @@ for count in (10, 10, 4, 10):
     print(f"{count} rows: loss {float(compiled(gather(x_, i), gather(y_, i))):.4f}")
 
 # %% [markdown]
-# Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a **retrace**. All
-# other calls run the program alone. Now we train: the first hundred batches are a hundred calls, and all others are one
-# call of `over`, without any Python between the steps.
+# Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a
+# **retrace**. All other calls run the program alone. Now we train: the first hundred batches are a hundred calls,
+# and all others are one call of `over`, with no Python between the steps.
 
 # %%
 both = train(compiled, hundred)
@@ -1751,15 +1741,16 @@ both += compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
 print("losses equal to the step's:", both == losses)
 
 # %% [markdown]
-# `over` has a trace of its own. (A function with `if x > 0.0:` in it is refused, because no number is known while it is
-# traced. Use `where`, from [more ops](more/03_more_ops.ipynb).)
+# `over` has a trace of its own. (A function with `if x > 0.0:` in it is refused, because no number is known while
+# it is traced. Use `where`, from [more ops](more/03_more_ops.ipynb).)
 #
-# PyTorch's `torch.compile` works in another way. It reads the function's bytecode, and compiles again if a Python value
-# has changed that the function reads. A `print`, or an `if` on a tensor, breaks the graph in two, with Python between.
+# PyTorch's `torch.compile` works in another way. It reads the function's bytecode. If a Python value changes that
+# the function reads, it compiles again. A `print`, or an `if` on a tensor, breaks the graph in two, with Python
+# between.
 #
 # **A good place to stop.** A `function` turns a train step, with its tape, into one program, and keeps it.
 #
-# ## The two tasks on this level (8 min)
+# ## The two tasks on this level (7 min)
 #
 # ### Data
 #
@@ -1805,19 +1796,18 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 # %% [markdown]
 # ### Result
 #
-# The losses are those of the step above, to the last bit:
+# The losses are those of the step above:
 
 # %%
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
-print("losses equal:", fit.losses.tolist() == losses)
-print(f"last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
+print("equal:", fit.losses.tolist() == losses, "- last", fit.losses[-1].hex())
 figures.regression(task, fit)
 
 # %% [markdown]
 # ### The second task: a net
 #
-# On level 2 the backward pass of the net was the longest part. Here it is the same single line as above. The forward pass
-# is the formula, `dnn`:
+# On level 2 the backward pass of the net was the longest part. Here it is the same single line as above. The
+# forward pass is the formula, `dnn`:
 
 # %%
 #| export tasks
@@ -1869,8 +1859,8 @@ figures.classifier(rings, ring_fit)
 # %% [markdown]
 # ## What this level cost (1 min)
 #
-# `compare.measure` trains both tasks on level 2 and on this level, op by op ("eager") and compiled. The time of a step is
-# predicted by level 1's formula: launches · time of a launch + max(operations / peak, bytes / bandwidth).
+# `compare.measure` trains both tasks on level 2 and on this level, op by op ("eager") and compiled. The time of a
+# step is predicted by level 1's formula: launches · time of a launch + max(operations / peak, bytes / bandwidth).
 
 # %% tags=["nbval-ignore-output"]
 from course import compare
@@ -1881,14 +1871,14 @@ net = compare.measure(rings, below.dnn_classifier, dnn_classifier, last=50, repe
 compare.costs(line, net)
 
 # %% [markdown]
-# Compiled, all steps are one launch, and no Python runs between them. The tape and its dicts were used only once, during
-# the trace. (The compiled times include this trace. The prediction leaves out Python, where an eager step spends most of
-# its time.)
+# Compiled, all steps are one launch, and no Python runs between them. The tape and its dicts were used only once,
+# during the trace. (The compiled times include this trace. The prediction leaves out Python, where an eager step
+# spends most of its time.)
 #
 # ## Side by side (4 min)
 #
-# Here are levels 2 and 3, mark by mark. Look at the row *backward*, for the line and for the net: one line replaces all
-# of level 2's.
+# Here are levels 2 and 3, mark by mark. Look at the row *backward*, for the line and for the net: one line replaces
+# all of level 2's.
 
 # %%
 compare.side_by_side(line, net)
@@ -1896,7 +1886,8 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# Here is the line in three spellings, 200 steps each. The formula is the same; `model`, `backward` and `update` differ.
+# Here is the line in three spellings, 200 steps each. The formula is the same; `model`, `backward` and `update`
+# differ.
 
 # %%
 framework_programs.beside(task, linear_regression)
@@ -1910,11 +1901,11 @@ real_ones.table(3)
 # %% [markdown]
 # ## What you do differently now (1 min)
 #
-# A gradient comes from a walk over a record. If one is missing, you look for what was computed outside it, for example in
-# NumPy. You check your own rule with a nudge. You know that a tape keeps every recorded tensor until it is read. In
-# TensorFlow and JAX you expect a `print` to run once per trace, and a new shape to cause a retrace. In PyTorch's
-# `torch.compile`, the `print` runs in every call and breaks the graph, and after a second size the program leaves the size
-# open. When a compiled step is slow or wrong, you print its graph before and after the passes.
+# A gradient comes from a walk over a record. If one is missing, you look for what was computed outside it, for
+# example in NumPy. You check your own rule with a nudge. You know that a tape keeps every recorded tensor until it
+# is read. In TensorFlow and JAX you expect a `print` to run once per trace, and a new shape to cause a retrace. In
+# `torch.compile`, a `print` runs in every call, and after a second size the program leaves the size open. When a
+# compiled step is slow or wrong, you print its graph before and after the passes.
 
 # %% [markdown]
 # ## Exercises (75 min, optional)
