@@ -22,7 +22,7 @@ class Replay:
         self.why = why
         self.lock = threading.Lock()
         specs = {node: [x.spec for x in node.inputs] for node in graph.ops}
-        self.plans = {x: planned(x.op, specs[x], x.attrs) for x in graph.ops}
+        self.plans = [(x, planned(x.op, specs[x], x.attrs)) for x in graph.ops]
 
     def run(self, args):
         """Run one step: update the variables, and return the results."""
@@ -30,7 +30,7 @@ class Replay:
         read["input"] = args.__getitem__
         with self.lock:  # one thread at a time
             values = {x: read[x.op](x.source) for x in self.graph.nodes if not x.inputs}
-            for node, plan in self.plans.items():
+            for node, plan in self.plans:
                 inputs = [values[x] for x in node.inputs]
                 values[node] = DOOR.bottom.do(node.op, plan, inputs, node.attrs)
             for variable, node in self.graph.updates.items():

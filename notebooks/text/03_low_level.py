@@ -1176,7 +1176,7 @@ class Replay:
         self.why = why
         self.lock = threading.Lock()
         specs = {node: [x.spec for x in node.inputs] for node in graph.ops}
-        self.plans = {x: planned(x.op, specs[x], x.attrs) for x in graph.ops}
+        self.plans = [(x, planned(x.op, specs[x], x.attrs)) for x in graph.ops]
 
     def run(self, args):
         """Run one step: update the variables, and return the results."""
@@ -1184,7 +1184,7 @@ class Replay:
         read["input"] = args.__getitem__
         with self.lock:  # one thread at a time
             values = {x: read[x.op](x.source) for x in self.graph.nodes if not x.inputs}
-            for node, plan in self.plans.items():
+            for node, plan in self.plans:
                 inputs = [values[x] for x in node.inputs]
                 values[node] = DOOR.bottom.do(node.op, plan, inputs, node.attrs)
             for variable, node in self.graph.updates.items():
@@ -1346,18 +1346,19 @@ def _repeated(node, shape, dy, x):
 # op -> its numbers, from those of its inputs; else `_elementwise`
 LOWERINGS = {"matmul": _products, "spread": _repeated}
 
+# %% [markdown]
+# `_numbers_of` chooses the function for an op. An op that adds rows up has a row in a second table, `SHARES`. It
+# says what a single row adds to the op's sums. For the slopes of `w`, this is the row times the gradient of its
+# error.
 
+# %%
+#| export row_program
 def _numbers_of(node, part, inputs):
     """Return the numbers of an op, for one row if it has rows, from those of inputs."""
     shape = (1, *node.spec.shape[1:]) if part == "row" else node.spec.shape
     return LOWERINGS.get(node.op, _elementwise)(node, shape, *inputs)
 
-# %% [markdown]
-# An op that adds rows up has a row in a second table, `SHARES`. It says what a single row adds to the op's sums.
-# For the slopes of `w`, this is the row times the gradient of its error.
 
-# %%
-#| export row_program
 SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
     "matmul": lambda shape, x, dy: [x.T * dy],
     "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
