@@ -14,7 +14,7 @@
 # clay. Tensors are the **bricks**.
 
 # %%
-from course import build, figures, tasks
+from course import build, compare, figures, tasks
 from course.practice import checks
 
 build.watch("03_low_level")
@@ -57,7 +57,7 @@ checks.answer_to("03-imaginary")
 # levels. **In this notebook you build what finds its gradients.** You need not follow the program yet.
 
 # %%
-from course.inspection import framework_programs, real_ones
+from course.inspection import framework_programs, graphs, real_ones
 
 framework_programs.here("torch", "low", "linear")
 
@@ -935,8 +935,8 @@ line.named(Variable)
 # ## Written down, not run (11 min)
 #
 # The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known.
-# So this interpreter writes each op down as a **node**, which holds the nodes that it reads, its `inputs`. All
-# nodes together are a **graph**. A graph begins with **leaves**, such as an argument. A leaf has no inputs, but a
+# So this interpreter writes each op down as a **node**, with its `inputs`, the nodes that it reads. All nodes
+# together are a **graph**. A graph begins with **leaves**, such as an argument. A leaf has no inputs, but a
 # `source`.
 
 # %%
@@ -986,8 +986,8 @@ class Symbol(NoNumbers, Tensor):
 #
 # And `assign`? While a function is traced, no variable changes. `env` notes which symbol the variable stands for
 # now, and the next `read` returns this symbol. Take a function that reads `w`, assigns `w - 1.0`, and reads `w`
-# again. The first read makes a leaf. The second gives the symbol of the difference, just as if the function had
-# run. At the end of the trace, `env` tells the variable's new value.
+# again. The first read makes a leaf. The second gives the symbol of the difference. At the end of the trace, `env`
+# tells the variable's new value.
 
 # %%
 #| export graph
@@ -1028,8 +1028,7 @@ class Trace(Interpreter):
         return x.node
 
 # %% [markdown]
-# A `Graph` holds the nodes. It says which of them are the results and, for each assigned variable, which node is
-# its new value.
+# A `Graph` says which nodes are the results, and which node is the new value of each assigned variable.
 
 # %%
 #| export graph
@@ -1083,8 +1082,6 @@ def trace(python, signature):
 # Now we trace the whole train step, with its tape and its updates:
 
 # %%
-from course.inspection import graphs
-
 cpu = PLACE.device
 signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
 graph, result = trace(step, signature)
@@ -1095,13 +1092,12 @@ print("returned:", result, " new values of", [v.name for v in graph.updates])
 # Not one number was computed. Forward pass, backward pass and update are in one list: the tape computes its
 # gradients with ops, which go through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The
 # gradient of the loss is 1, that of the sum is a tenth of it, and `spread` gives this tenth to each row. t8 and t9
-# are the two shares of `error`, t10 is your `hand_on`, and t11 is your `unbroadcast`.
-#
-# **A good place to stop.** A train step is now a list of seventeen ops, data that a program can read.
+# are the two shares of `error`, t10 is your `hand_on`, and t11 is your `unbroadcast`. So a train step is now data:
+# a list of seventeen ops.
 #
 # ## Dead code (6 min)
 #
-# Since a step is data, we can change it. Here is a function that computes something for nothing:
+# Since a step is data, a program can change it. Here is a function that computes something for nothing:
 
 # %%
 def wasteful(rows, target):
@@ -1151,7 +1147,7 @@ dce(before)
 
 # %% [markdown]
 # `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same
-# with less work. (Our own step has no dead op.)
+# with less work.
 #
 # ## Replay (9 min)
 #
@@ -1197,9 +1193,6 @@ class Replay:
 
     def __repr__(self):
         return f"{len(self.plans)} ops, one after the other"
-
-# %% [markdown]
-# (`single_numbers`, from `levels/support`, raises an error if a result has more than one number.)
 
 # %%
 #| export replay
@@ -1247,8 +1240,8 @@ print("losses equal to the step's:", again == losses[:100])
 #
 # Which op belongs where? The plans tell us. We make each plan a second time, for a batch with **one row more**, and
 # see whether the result grows. Take `rows @ w + b`. For ten rows, the product has the shape (10, 1), and for eleven
-# rows (11, 1): one number per row. The loss has the shape () in either case, and it reads rows: it is a sum. The
-# shape of `w` is (2, 1), whatever the batch.
+# (11, 1): one number per row. The loss has the shape () in either case, and it reads rows: it is a sum. The shape
+# of `w` is (2, 1), whatever the batch.
 #
 # So each node belongs to one of four parts. A `row` grows. A `sum` reads rows, but does not grow. What needs a sum
 # comes `after` the loop, and the rest comes `before` it. `larger_spec`, from `levels/support`, looks up the larger
@@ -1284,10 +1277,8 @@ def row_parts(graph, batch):
     return parts
 
 # %%
-from course.figures.drawing import graph_drawing
-
 parts = row_parts(graph, 10)
-graph_drawing(graph, ["rows", "target"], parts)
+figures.drawing.graph_drawing(graph, ["rows", "target"], parts)
 
 # %% [markdown]
 # What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
@@ -1366,8 +1357,8 @@ SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
 
 # %% [markdown]
 # First we run the whole step with Python's own floats. What comes before is computed once. Then, for each row, all
-# blue ops are computed, and each green op adds a share to its sum. What comes after is computed last. `values`
-# holds the numbers of each node: for a blue one, those of the row that is computed now.
+# blue ops are computed, and each green op adds a share to its sum. What comes after is computed last. Of a blue
+# node, `values` holds the numbers of the current row.
 
 # %%
 def by_rows(graph, args):
@@ -1569,9 +1560,9 @@ print("losses equal to the step's:", once == losses[:100])
 print(*[x for x in program.program.text.splitlines() if " = f" in x][:10], sep="\n")
 
 # %% [markdown]
-# The losses are the same to the last bit, and one launch does a step. These are its first arithmetic instructions.
-# The first five lines are the prediction, which starts its sum at 0.0. Then come the error, its square, the two
-# shares of the error's gradient, and their sum. (0x3FB999999999999A is 0.1.)
+# The losses are the same to the last bit, and one launch does a step. The first five instructions are the
+# prediction, whose sum starts at 0.0. Then come the error, its square, the two shares of the error's gradient, and
+# their sum. (0x3FB999999999999A is 0.1.)
 #
 # **When do kernels run at all?** In eager mode and in a replay, each op launches one. In a row program, no kernel
 # runs: the scalar functions were called once, when the program was written.
@@ -1583,7 +1574,7 @@ print(*[x for x in program.program.text.splitlines() if " = f" in x][:10], sep="
 # What is left is to do all of that once: trace, apply the passes, write the program, keep it. `function` does this
 # for any function, as `tf.function` and `jax.jit` do. `BACK_ENDS` make a program of a graph. If one does not fit,
 # it raises `NoProgram`, and the next one is tried. If none fits, the ops are replayed, which is slower, and
-# `say_replayed`, from `levels/support`, says so. (`levels_more` adds to both lists.)
+# `say_replayed`, from `levels/support`, says says so.
 
 # %%
 #| export functions
@@ -1801,14 +1792,14 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 # %%
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
-print("equal:", fit.losses.tolist() == losses, "- last", fit.losses[-1].hex())
+print(f"losses equal: {fit.losses.tolist() == losses}, the last {fit.losses[-1]:.4g}")
 figures.regression(task, fit)
 
 # %% [markdown]
 # ### The second task: a net
 #
-# On level 2 the backward pass of the net was the longest part. Here it is the same single line as above. The
-# forward pass is the formula, `dnn`:
+# On level 2 the backward pass of the net was the longest part. Here it is one line, as above. The forward pass is
+# the formula:
 
 # %%
 #| export tasks
@@ -1820,7 +1811,7 @@ def dnn(x, weights):
     return sigmoid(h2 @ w3 + b3)
 
 # %% [markdown]
-# The loss is the formula of levels 1 and 2. The rest of `dnn_classifier` is as in `linear_regression`:
+# The loss is that of levels 1 and 2. The rest is as in `linear_regression`:
 
 # %%
 #| export tasks
@@ -1864,22 +1855,18 @@ figures.classifier(rings, ring_fit)
 # step is predicted by level 1's formula: launches · time of a launch + max(operations / peak, bytes / bandwidth).
 
 # %% tags=["nbval-ignore-output"]
-from course import compare
-
 below = kernels.tasks
 line = compare.measure(task, below.linear_regression, linear_regression, last=1000)
 net = compare.measure(rings, below.dnn_classifier, dnn_classifier, last=50, repeats=1)
 compare.costs(line, net)
 
 # %% [markdown]
-# Compiled, all steps are one launch, and no Python runs between them. The tape and its dicts were used only once,
-# during the trace. (The compiled times include this trace. The prediction leaves out Python, where an eager step
-# spends most of its time.)
+# Compiled, all steps are one launch, with no Python between them. (The compiled times include the trace. The
+# prediction leaves out Python, where an eager step spends most of its time.)
 #
 # ## Side by side (4 min)
 #
-# Here are levels 2 and 3, mark by mark. Look at the row *backward*, for the line and for the net: one line replaces
-# all of level 2's.
+# Look at the row *backward*, for the line and for the net: one line replaces all of level 2's.
 
 # %%
 compare.side_by_side(line, net)
