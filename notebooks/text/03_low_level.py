@@ -1243,10 +1243,10 @@ print("losses equal to the step's:", again == losses[:100])
 # (11, 1): one number per row. The loss has the shape () in either case, and it reads rows: it is a sum. The shape
 # of `w` is (2, 1), whatever the batch.
 #
-# So each node belongs to one of four parts. A `row` grows. A `sum` reads rows, but does not grow. What needs a sum
-# comes `after` the loop, and the rest comes `before` it. `larger_spec`, from `levels/support`, looks up the larger
-# plan. If there is none, or if an op needs both rows and a sum over rows, `NoProgram` says why the graph stays a
-# list of ops.
+# So each node belongs to one of four parts. The result of a `row` grows. A `sum` reads rows, but its result does
+# not grow. What needs a sum comes `after` the loop, and the rest comes `before` it. `larger_spec`, from
+# `levels/support`, looks up the larger plan. If there is none, or if an op needs both rows and a sum over rows,
+# `NoProgram` says why the graph stays a list of ops.
 
 # %%
 #| export row_program
@@ -1448,8 +1448,8 @@ class OpWriter:
 # 01.
 #
 # What has become of `assign`? At the end of each step, `keep` stores the new values into the variables' own arrays.
-# So the next step loads what this step has stored. (`keep` also stores the results. A result may belong to each
-# row: a prediction, for one.)
+# So the next step loads what this step has stored. (`keep` also stores the results. Some have a number for each
+# row, such as a prediction.)
 
 # %%
 #| export row_program
@@ -1500,13 +1500,12 @@ class StepWriter(OpWriter):
                 store_all(self.a, array, self.values[node], row, before)
 
 # %% [markdown]
-# `RowProgram` checks the graph, writes the program, and launches it. The checks, from `levels/support`, let one
-# float dtype pass, on a CPU. If you have replaced the kernel of `matmul`, no program is made, so that your kernel
-# runs.
+# `RowProgram` checks the graph, writes the program, and launches it. The checks, from `levels/support`, accept one
+# float dtype, on a CPU. If you have replaced the kernel of `matmul`, no program is made, so that your kernel runs.
 #
 # A program takes whole numbers: sizes, and the addresses of arrays. `Block`, from `levels/support`, packs them, and
-# locks the variables while the program overwrites their numbers. `run` is a single step, on rows that `every`
-# numbers 0, 1, 2, … `over` runs as many steps as `batches` has rows.
+# locks the variables while the program overwrites their numbers. `run` is a single step on all given rows: `every`
+# holds their numbers. `over` runs as many steps as `batches` has rows.
 
 # %%
 #| export row_program
@@ -1737,8 +1736,8 @@ print("losses equal to the step's:", both == losses)
 # it is traced. Use `where`, from [more ops](more/03_more_ops.ipynb).)
 #
 # PyTorch's `torch.compile` works in another way. It reads the function's bytecode. If a Python value changes that
-# the function reads, it compiles again. A `print`, or an `if` on a tensor, breaks the graph in two, with Python
-# between.
+# the function reads, it compiles again. A `print`, or an `if` on a tensor, breaks the graph in two, and Python runs
+# between the parts.
 #
 # **A good place to stop.** A `function` turns a train step, with its tape, into one program, and keeps it.
 #
