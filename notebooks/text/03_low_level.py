@@ -26,9 +26,11 @@ figures.you_are_here(3)
 # The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit. (In Python,
 # `1e-20j` is an imaginary number: 1e-20 times the root of -1.)
 
+
 # %%
 def f(x):
     return x**3
+
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -99,6 +101,7 @@ class Interpreter:
         """Make the variable refer to another tensor."""
         variable.set_value(value)
 
+
 # %% [markdown]
 # The door itself is `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x * 2.0`. It
 # looks up the plan with `planned` of level 2. Then it hands the op to the interpreter that is installed now,
@@ -128,6 +131,7 @@ def apply(op, *inputs, **attrs):
             inputs = _as_tensors(inputs)
             break
     return DOOR.top.do(op, planned(op, inputs, attrs), inputs, attrs)
+
 
 # %% [markdown]
 # ## Tensors (8 min)
@@ -166,6 +170,7 @@ class Operators(SeveralOps):
     def __neg__(self):
         return apply("negative", self)
 
+
 # %%
 #| export tensors
 from levels.hardware import PLACE, Buffer
@@ -175,6 +180,7 @@ class Tensor(Operators, Buffer):
     """An immutable buffer with operators."""
 
     __slots__ = ("__weakref__",)  # a table may refer to a tensor without keeping it
+
 
 # %% [markdown]
 # Next, numbers become tensors. `constant` chooses the dtype: an array keeps its own, and Python's floats become
@@ -195,6 +201,7 @@ def _placed(array, dtype, device):
     check_lossless(array, dtype, DTYPES)
     return device.put(cast(array, dtype), Tensor)
 
+
 # %%
 #| export tensors
 from levels.support.checks import numeric_array, pythons_floats
@@ -208,6 +215,7 @@ def constant(values, dtype=None):
     if dtype is None:
         dtype = "float32" if pythons_floats(values, array) else array.dtype
     return _placed(array, np.dtype(dtype), PLACE.device)
+
 
 # %% [markdown]
 # In an expression such as `x * 2.0`, the number takes the dtype of the tensor beside it. `as_tensor` converts one
@@ -245,6 +253,7 @@ def _number(value, spec):
     check_number(value, spec.dtype)
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
+
 # %% [markdown]
 # ## Variables (6 min)
 #
@@ -270,6 +279,7 @@ class Variable(Storage, Operators):
         value = as_tensor(value, self)
         self.check_assigned(value)
         DOOR.top.assign(self, value)
+
 
 # %%
 x, y = constant(3.0, "f8"), constant(5.0, "f8")
@@ -298,6 +308,7 @@ def sqrt(x):
     """Return the square root of each number of x, which must hold floats."""
     return apply("sqrt", x)
 
+
 # %%
 #| export nn
 """The functions of neural nets."""
@@ -311,6 +322,7 @@ def relu(x):
 def sigmoid(x):
     """Return 1 / (1 + exp(-x)) for each number of x, which must hold floats."""
     return apply("sigmoid", x)
+
 
 # %% [markdown]
 # `gather` takes rows by number. `clip` limits numbers to a range. Both check their arguments with functions from
@@ -333,6 +345,7 @@ def clip(x, low, high):
     """Limit each number of x to the range from low to high. Raises ValueError."""
     return apply("clip", x, **limits("clip", low, high))
 
+
 # %% [markdown]
 # A sum takes an axis, several neighbouring axes, or none for all numbers. A mean is a sum and a quotient.
 
@@ -353,6 +366,7 @@ def reduce_mean(x, axis=None, keepdims=False):
     x = as_tensor(x)
     total = reduce_sum(x, axis, keepdims)
     return total / (math.prod(x.shape) // max(1, math.prod(total.shape)))
+
 
 # %% [markdown]
 # ## The chain rule, drawn (2 min)
@@ -415,9 +429,11 @@ class Watcher(Interpreter):
     def assign(self, variable, value):
         self.below.assign(variable, value)
 
+
 # %% [markdown]
 # The tape is such a `Watcher`, and it also writes a record: the op's name, its inputs, its attributes and its
 # result. In its smallest form:
+
 
 # %%
 class Tape(Watcher):
@@ -428,6 +444,7 @@ class Tape(Watcher):
         y = self.below.do(op, plan, inputs, attrs)
         self.records.append((op, inputs, attrs, y))
         return y
+
 
 # %%
 with Tape() as tape:
@@ -467,6 +484,7 @@ VJPS = {
 # The walk starts at the loss, whose slope in itself is 1. At each record, the op's rules turn the gradient of the
 # result into a share for each input. `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor
 # that the tape recorded for `w`.)
+
 
 # %%
 def give(gradients, x, share):
@@ -517,11 +535,13 @@ checks.answer_to("03-half")
 # So `give` must not lose what `x` had before. The better function is **yours to write**. The first share stays as
 # it is, and each further share is added to it with `+`. (The check: shares of 2, 2 and 3 make 7.)
 
+
 # %%
 #| export autodiff blank hand_on
 def hand_on(gradients, x, share):
     """Give the tensor x its share of a gradient, added to what x has already."""
     ...  # 1 to 4 lines
+
 
 # %% [markdown]
 # <details><summary>Hint</summary>Has <code>x</code> a gradient already? <code>x in gradients</code> says so. (Do not start from 0: <code>0 + share</code> would be one more op.)</details>
@@ -589,6 +609,7 @@ VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 # The first row of the table is done below. The second is **yours**: call `reduce_sum(dx, axis=…, keepdims=True)`
 # for each axis where the sizes differ, and only there.
 
+
 # %%
 #| export autodiff blank unbroadcast
 def unbroadcast(dx, shape):
@@ -597,6 +618,7 @@ def unbroadcast(dx, shape):
     if extra:
         dx = reduce_sum(dx, axis=tuple(range(extra)))
     ...  # 4 lines; now dx.spec.shape is as long as shape
+
 
 # %% [markdown]
 # <details><summary>Hint</summary>Walk over the pairs of <code>dx.spec.shape</code> and <code>shape</code>, with
@@ -648,6 +670,7 @@ PLANNERS["spread"] = plan_spread
 def _sum_back(dy, y, x, axis=None, keepdims=False):
     return apply("spread", dy, x) if axis is None else apply("spread", dy, x, axis=axis)
 
+
 # %% [markdown]
 # For `y = x @ w`, level 2's backward pass has the two rules: `dx = dy @ wᵀ` and `dw = xᵀ @ dy`. Why is `xᵀ @ dy` a
 # sum over the rows? A weight is used once in each row, and so it gets a share from each. Here are two rows with two
@@ -664,6 +687,7 @@ print("xᵀ @ dy   ", apply("matmul", x_two, dy_two, transpose_x=True).numpy().r
 # you wrote, and `sigmoid_grad` are level 2's kernels. A mean needs no rule: it is a sum and a quotient. `gather`
 # has none here, because training needs no gradient of the data.)
 
+
 # %%
 #| export autodiff most _matmul_back_w
 def _matmul_back_x(dy, y, x, w):
@@ -672,6 +696,7 @@ def _matmul_back_x(dy, y, x, w):
 
 def _matmul_back_w(dy, y, x, w):
     return apply("matmul", x, dy, transpose_x=True)
+
 
 # %%
 #| export autodiff
@@ -687,6 +712,7 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 # Training needs the gradients of the **sources**, the tensors that we ask for. Only what was made from a source can
 # pass a gradient on to it:
 
+
 # %%
 #| export autodiff
 def reachable(sources, records):
@@ -696,6 +722,7 @@ def reachable(sources, records):
         if not made.isdisjoint(inputs):
             made.add(y)
     return made
+
 
 # %% [markdown]
 # `backward_pass` is the walk from above, with three additions. It skips what the target does not depend on. It sums
@@ -724,6 +751,7 @@ def backward_pass(records, target, sources):
             if dx is not None:
                 hand_on(gradients, x, unbroadcast(dx, x.spec.shape))
     return check_reached(sources, gradients)
+
 
 # %% [markdown]
 # A **GradientTape** is the tape with a method `gradient`, which is this walk. It is read once. (In TensorFlow it
@@ -773,6 +801,7 @@ class GradientTape(Watcher):
         return self.walk(records, tensors[0], tensors[1:])
 
     __reduce__ = not_copied("a tape", "it belongs to the tensors that it recorded")
+
 
 # %% [markdown]
 # ## Checking a rule with a nudge (3 min)
@@ -834,6 +863,7 @@ def step(rows, target):
     w.assign(w - task.learning_rate * dw)
     b.assign(b - task.learning_rate * db)
     return loss
+
 
 # %%
 from levels import kernels
@@ -912,6 +942,7 @@ class Module:
         for variable, value in zip(named.values(), values):
             variable.assign(value)
 
+
 # %% [markdown]
 # A copied module gets variables of its own. For that, Python has to know how to copy a tensor and a variable.
 
@@ -961,6 +992,7 @@ class Node:
     def __repr__(self):
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
 
+
 # %% [markdown]
 # While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers.
 # (`NoNumbers`, from `levels/support`, raises an error where somebody reads them.)
@@ -979,6 +1011,7 @@ class Symbol(NoNumbers, Tensor):
         super().__init__(node.spec, source=node)  # no memory of its own
         self.trace = trace
         self.node = node
+
 
 # %% [markdown]
 # What existed before the trace becomes a leaf: a tensor becomes a constant. A variable stays a variable, since its
@@ -1027,8 +1060,10 @@ class Trace(Interpreter):
         check_trace(x, self)
         return x.node
 
+
 # %% [markdown]
 # A `Graph` says which nodes are the results, and which node is the new value of each assigned variable.
+
 
 # %%
 #| export graph
@@ -1048,6 +1083,7 @@ class Graph:
 
     def __repr__(self):
         return ", ".join(node.op for node in self.ops)
+
 
 # %% [markdown]
 # `trace` runs a function on symbols. It is given the Specs of the arguments, their **signature**. A variable that
@@ -1076,6 +1112,7 @@ def trace(python, signature):
     updates = {v: node for v, node in new.items() if node.source is not v}
     return Graph(here.nodes, outputs, updates), result
 
+
 # %% [markdown]
 # ## A step is data (2 min)
 #
@@ -1099,6 +1136,7 @@ print("returned:", result, " new values of", [v.name for v in graph.updates])
 #
 # Since a step is data, a program can change it. Here is a function that computes something for nothing:
 
+
 # %%
 def wasteful(rows, target):
     exp(rows)  # and nobody needs it
@@ -1112,11 +1150,13 @@ before
 # `needed_by` is **yours**. A node is needed if it is wanted, or if a needed node reads it. In which order must you
 # go through the list, so that once is enough? (The check: of four ops, one is dead, and three are left.)
 
+
 # %%
 #| export graph blank needed_by
 def needed_by(nodes, wanted):
     """The nodes that are wanted, and all that these need, in the order of the list."""
     ...  # about 5 lines
+
 
 # %% [markdown]
 # <details><summary>Hint</summary>Keep a set of what is needed, which begins with what is wanted. A needed node makes its <code>inputs</code> needed.</details>
@@ -1135,12 +1175,14 @@ def needed_by(nodes, wanted):
 # ```
 # </details>
 
+
 # %%
 #| export graph
 def dce(graph):
     """Eliminate dead code: keep the nodes that a result or a new value needs."""
     wanted = [*graph.outputs, *graph.updates.values()]
     return Graph(needed_by(graph.nodes, wanted), graph.outputs, graph.updates)
+
 
 # %%
 dce(before)
@@ -1194,6 +1236,7 @@ class Replay:
     def __repr__(self):
         return f"{len(self.plans)} ops, one after the other"
 
+
 # %%
 #| export replay
 from levels.support.programs import single_numbers
@@ -1203,6 +1246,7 @@ def _stacked(steps):
     """Return a tensor for each result, with one number per step."""
     return [constant(np.array(numbers)) for numbers in zip(*single_numbers(steps))]
 
+
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
@@ -1211,6 +1255,7 @@ checks.predict(
     "is run 100 times. What is printed?",
     choices=["100 lines, each with a loss", "one line, with a symbol", "nothing"],
 )
+
 
 # %%
 def talking_step(rows, target):
@@ -1275,6 +1320,7 @@ def row_parts(graph, batch):
         else:
             parts[node] = "after" if needs_sum else "before"
     return parts
+
 
 # %%
 parts = row_parts(graph, 10)
@@ -1342,6 +1388,7 @@ LOWERINGS = {"matmul": _products, "spread": _repeated}
 # says what a single row adds to the op's sums. For the slopes of `w`, this is the row times the gradient of its
 # error.
 
+
 # %%
 #| export row_program
 def _numbers_of(node, part, inputs):
@@ -1359,6 +1406,7 @@ SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
 # First we run the whole step with Python's own floats. What comes before is computed once. Then, for each row, all
 # blue ops are computed, and each green op adds a share to its sum. What comes after is computed last. Of a blue
 # node, `values` holds the numbers of the current row.
+
 
 # %%
 def by_rows(graph, args):
@@ -1442,6 +1490,7 @@ class OpWriter:
             if self.parts[node] == part:
                 self.values[node] = self.value_of(node, row)
 
+
 # %% [markdown]
 # A `StepWriter` does what `by_rows` does. Read `write` beside it: before, the loop over the rows, the sums, after.
 # One more loop stands around all of it, the loop over the steps. And a row's number is loaded first, as in notebook
@@ -1499,6 +1548,7 @@ class StepWriter(OpWriter):
             if (self.parts[node] == "row") == (row is not None):
                 store_all(self.a, array, self.values[node], row, before)
 
+
 # %% [markdown]
 # `RowProgram` checks the graph, writes the program, and launches it. The checks, from `levels/support`, accept one
 # float dtype, on a CPU. If you have replaced the kernel of `matmul`, no program is made, so that your kernel runs.
@@ -1552,6 +1602,7 @@ class RowProgram:
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one row program"
 
+
 # %%
 program = RowProgram(graph, 10)
 once = train(lambda *args: program.run(args)[0], hundred)
@@ -1594,6 +1645,7 @@ def _program_of(function, graph, batch, over):
         except NoProgram as why:  # then the next one is tried
             reasons.setdefault(str(why), back_end.__name__)
     return Replay(graph, say_replayed(function, graph, batch, reasons))
+
 
 # %% [markdown]
 # A function has one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything
@@ -1648,6 +1700,7 @@ class _Programs:
         graph, result = settled(lambda: trace(self.python, signature))
         check_single(graph.outputs if over else [])
         return graph, result
+
 
 # %% [markdown]
 # A call runs one step. `over` takes whole arrays and the row numbers of all steps, and hands them to the program in
@@ -1704,11 +1757,13 @@ function = Function
 # `eager` opens a `Watcher`, which records nothing. While it is open, `DOOR.top` is not `DOOR.bottom`, and so a
 # `function` runs as plain Python, op by op.
 
+
 # %%
 #| export functions
 def eager():
     """Return a `with` block in which a `function` runs undecorated, op by op."""
     return Watcher()
+
 
 # %%
 @function
@@ -1784,6 +1839,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
     return Fit(losses, [w.numpy(), b.numpy()], predict)
 
+
 # %% [markdown]
 # ### Result
 #
@@ -1800,6 +1856,7 @@ figures.regression(task, fit)
 # On level 2 the backward pass of the net was the longest part. Here it is one line, as above. The forward pass is
 # the formula:
 
+
 # %%
 #| export tasks
 def dnn(x, weights):
@@ -1809,8 +1866,10 @@ def dnn(x, weights):
     h2 = relu(h1 @ w2 + b2)
     return sigmoid(h2 @ w3 + b3)
 
+
 # %% [markdown]
 # The loss is that of levels 1 and 2. The rest is as in `linear_regression`:
+
 
 # %%
 #| export tasks
@@ -1837,6 +1896,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         return dnn(constant(x), weights).numpy()
 
     return Fit(losses, [w.numpy() for w in weights], predict)
+
 
 # %%
 from levels import hardware
