@@ -136,12 +136,12 @@ def apply(op, *inputs, **attrs):
 # %% [markdown]
 # ## Tensors (8 min)
 #
-# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods: for `1.0
-# - x`, Python asks the number first, which does not know tensors, and then asks `x`. `binary_op` makes both.
+# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods: for
+# `1.0 - x`, Python asks the number first, which does not know tensors, and then asks `x`. `binary_op` makes both.
 #
 # Some operators need several ops, such as `x[0]` and `x > y`. They come from the table `OPERATORS`, which [more
-# ops](more/03_more_ops.ipynb) fills. `SeveralOps`, from `levels/support`, looks into the table. It also has `x **
-# 2` and `float(x)`, and it prints a tensor.
+# ops](more/03_more_ops.ipynb) fills. `SeveralOps`, from `levels/support`, looks into the table. It also has
+# `x ** 2` and `float(x)`, and it prints a tensor.
 
 # %%
 #| export tensors
@@ -564,8 +564,8 @@ print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0
 # end? `error` may pass its gradient on only when it has the shares of all ops that used it, and those stand after
 # it in the list.
 #
-# **Walk it step by step.** Move `step`: blue is the gradient that each value has so far. (`p` is x·w, and `z` is p
-# + b.) `bump` nudges an input by a millionth: green says how far each value moves then, in millionths. The
+# **Walk it step by step.** Move `step`: blue is the gradient that each value has so far. (`p` is x·w, and `z` is
+# p + b.) `bump` nudges an input by a millionth: green says how far each value moves then, in millionths. The
 # gradients come from the end, the moves from the beginning. The last line multiplies blue by green at each value
 # that both have reached, and adds up. The sum is how far the loss moves.
 
@@ -1624,7 +1624,7 @@ print(*[x for x in program.program.text.splitlines() if " = f" in x][:10], sep="
 # What is left is to do all of that once: trace, apply the passes, write the program, keep it. `function` does this
 # for any function, as `tf.function` and `jax.jit` do. `BACK_ENDS` make a program of a graph. If one does not fit,
 # it raises `NoProgram`, and the next one is tried. If none fits, the ops are replayed, which is slower, and
-# `say_replayed`, from `levels/support`, says says so.
+# `say_replayed`, from `levels/support`, says so.
 
 # %%
 #| export functions
@@ -1959,7 +1959,7 @@ real_ones.table(3)
 #
 # As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this
 # notebook's own tensors, in many shapes, in float32 and in float64. (The exercises that are missing here, such as
-# 03-2, are in the notebooks named above.)
+# 03-2, are in the notebooks named below.)
 #
 # ### 03-1 · A rule for a layer
 #
