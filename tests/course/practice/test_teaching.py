@@ -60,7 +60,7 @@ def made_pages():
 SITTINGS = {
     "01_hardware": (180, "two sittings of less than an hour and a half"),
     "02_kernels": (180, "two sittings of less than an hour and a half"),
-    "03_low_level": (255, "three sittings of less than an hour and a half"),
+    "03_low_level": (170, "two sittings of less than an hour and a half"),
     "04_mid_level": (125, "two sittings of an hour each"),
     "05_high_level": (120, "two sittings of less than an hour"),
 }  # the minutes, and what is said of them
