@@ -1,6 +1,6 @@
 """Functions to compare the levels in a notebook. `course/inspection/` measures and formats the comparisons."""
 
 from course.inspection.compare import by_op, cost, measure, microseconds, operations, program_of, step_time
-from course.inspection.comparison import side_by_side
+from course.inspection.comparison import costs, side_by_side
 
-__all__ = ["by_op", "cost", "measure", "microseconds", "operations", "program_of", "side_by_side", "step_time"]
+__all__ = ["by_op", "cost", "costs", "measure", "microseconds", "operations", "program_of", "side_by_side", "step_time"]

@@ -16,7 +16,7 @@ from course import reference
 from course.builder.names import level_of
 from course.builder.session import WATCHED
 from course.figures import LEVELS
-from course.inspection.comparison import Comparison, Row, decimal_of, launches_of, score_of
+from course.inspection.comparison import Comparison, Row, score_of
 from course.inspection.marks import line_counts, read
 
 
@@ -196,16 +196,6 @@ def measure(task, *functions, last=None, repeats=3):
         what = name, version.level, code, *line_counts(code)
         rows.append(Row(*what, launches, nbytes, guess, whole / own, losses, own, score_of(version, fit)))
     return Comparison(task.title, rows)
-
-
-def costs(*comparisons):
-    """Print what a step costs in each version: lines, launches, bytes, microseconds predicted and measured, last loss."""
-    for found in comparisons:
-        print(f"{found.title:22}  lines  launches    bytes   µs predicted   measured   last loss")
-        for row in found.rows:
-            times = f"{row.predicted * 1e6:12.3g}   {row.measured * 1e6:8.3g}"
-            counts = f"{row.lines:5}  {launches_of(row):>10}  {row.nbytes:7,.0f}"
-            print(f"{row.name:22}  {counts}   {times}   {decimal_of(row):>9}")
 
 
 def run_in_turns(todo, repeats):

@@ -73,13 +73,14 @@ framework_programs.here("torch", "low", "linear")
 #
 # ```
 #                     ┌──▶  run:    runs each op; a tensor comes back
-#   x * w ──▶ door ───┼──▶  tape:   records each op, and passes it on to the interpreter below it
+#   x * w ──▶ door ───┼──▶  tape:   records each op, and passes it on
 #                     └──▶  trace:  records each op, runs nothing; a symbol comes back
 # ```
 #
-# The first one runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model also
-# has **variables**. A variable refers to one tensor now, and to another one later. For these, an interpreter has
-# two more methods: `read` and `assign`.
+# The tape passes each op on to the interpreter that was there before it, which runs the op. The first interpreter
+# runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model also has
+# **variables**. A variable refers to one tensor now, and to another one later. For these, an interpreter has two
+# more methods: `read` and `assign`.
 
 # %%
 #| export tensors

@@ -132,7 +132,7 @@ def counted_by_hand(x):
 
 
 def test_what_a_step_costs_is_a_table_with_a_line_for_each_version(capsys, line, net):
-    compare.costs(line, net)
+    compared.costs(line, net)
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 2 + len(line.rows) + len(net.rows) and printed[0].startswith(line.title)
     for told, row in zip(printed[1:], line.rows, strict=False):
