@@ -884,12 +884,14 @@ print(f"losses {losses[0]:.4g}, {losses[1]:.4g}, … {losses[-1]:.4g}")
 # %% [markdown]
 # Are they level 2's? And how long does a step take?
 
-# %% tags=["nbval-ignore-output"]
-import timeit
-
+# %%
 level_2 = kernels.tasks.linear_regression
 below = level_2(*task[:2], *task[4:7]).losses
 print("losses equal to level 2's:", losses == below.tolist())
+
+# %% tags=["nbval-ignore-output"]
+import timeit
+
 hundred = task.batches[:100]
 launches = functools.partial(level_2, *task[:2], task.weights, hundred)
 for name, run in {"level 2": launches, "here": lambda: train(step, hundred)}.items():
