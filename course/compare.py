@@ -9,10 +9,11 @@ from course.inspection.compare import (
     program_of,
     step_time,
 )
-from course.inspection.comparison import side_by_side
+from course.inspection.comparison import costs, side_by_side
 
 __all__ = [
     "by_op",
+    "costs",
     "measure",
     "microseconds",
     "operations",

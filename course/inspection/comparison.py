@@ -151,3 +151,13 @@ def score_of(version, fit):
     if version.written.__name__ == "linear_regression":
         return f"R² {r_squared(y, fit.predict(x)):.3f}"
     return f"{accuracy(y, fit.predict(x)):.1%} right"
+
+
+def costs(*comparisons):
+    """Print what a step costs in each version: lines, launches, bytes, time predicted and measured, last loss."""
+    for found in comparisons:
+        print(f"{found.title:12}  lines    launches    bytes   µs predicted   measured   last loss")
+        for row in found.rows:
+            counts = f"{row.lines:5}  {launches_of(row):>10}  {row.nbytes:7,.0f}"
+            times = f"{row.predicted * 1e6:12.3g}   {row.measured * 1e6:8.3g}"
+            print(f"{row.name:12}  {counts}   {times}   {decimal_of(row):>9}")

@@ -106,7 +106,7 @@ class GradientTape(Watcher):
     def __init__(self, **options):
         check_options(GradientTape, options)
         self.records = []  # (op, inputs, attrs, y); None: it does not record
-        self.variables = {}  # variable -> the tensor that it named at first
+        self.variables = {}  # variable -> the tensor that was read first
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)

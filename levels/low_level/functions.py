@@ -10,9 +10,9 @@ import numpy as np
 from levels.hardware import Spec
 from levels.kernels import KERNELS
 from levels.support.checks import cache_key, not_copied
-from levels.support.inputs import batches_of_rows
+from levels.support.inputs import batches_of_rows, specs_of_batch
 from levels.support.programs import check_function, check_single, made_once, packed, results_of, say_replayed
-from levels.support.storage import CREATED, makes_variables
+from levels.support.storage import settled
 
 from .graph import dce, trace
 from .ops import gather
@@ -69,11 +69,7 @@ class _Programs:
 
     def traced(self, signature, over):
         """Return the graph, and what the function returned."""
-        for again in (False, True):
-            newest = next(CREATED)
-            graph, result = trace(self.python, signature)
-            if not makes_variables(graph, newest, again):
-                break
+        graph, result = settled(lambda: trace(self.python, signature))
         check_single(graph.outputs if over else [])
         return graph, result
 
@@ -103,13 +99,11 @@ class Function(_Programs):
         if DOOR.top is not DOOR.bottom:
             batches = [rows for part in parts for rows in part]
             steps = [self.python(*[gather(x, i) for x in args]) for i in batches]
-            return packed(_stacked([*map(results_of, steps)]), steps[-1])
+            return packed(_stacked([results_of(step) for step in steps]), steps[-1])
         outs = []
-        whole = [x.spec for x in args]
         for part in parts:
-            size = part.shape[1]
-            specs = [x.device.spec((size, *x.shape[1:]), x.dtype) for x in whole]
-            program, result = self.program(specs, tuple(specs), True)
+            specs = specs_of_batch(args, part)
+            program, result = self.program(specs, specs, True)
             outs.append(program.over(args, part))
         if len(outs) > 1:
             outs = [[constant(np.concatenate(both)) for both in zip(*outs)]]

@@ -35,9 +35,6 @@ class Symbol(NoNumbers, Tensor):
         self.trace = trace
         self.node = node
 
-    def __repr__(self):
-        return f"Symbol({self.spec})"
-
 
 class Trace(Interpreter):
     """The interpreter that records each op as a node, and runs none."""
@@ -81,10 +78,7 @@ class Graph:
     outputs: list  # the nodes of the results
     updates: dict  # variable -> the node of its new value
 
-    @property
-    def ops(self):
-        """The nodes that are no leaves."""
-        return [node for node in self.nodes if node.inputs]
+    ops = property(lambda self: [x for x in self.nodes if x.inputs], doc="No leaves.")
 
     def leaves(self, kind):
         """Return {source: leaf} for the leaves of this kind, such as "variable"."""

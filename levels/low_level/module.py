@@ -5,16 +5,9 @@
 import copy
 
 from levels.support.checks import check_weights
+from levels.support.parts import find_parts
 
 from .tensors import Variable, as_tensor
-
-
-def _inside(x):
-    """List (name, part) of what holds parts. (A copy: other threads may add some.)"""
-    x = vars(x) if isinstance(x, Module) else x
-    if isinstance(x, dict):
-        return list(x.items())
-    return list(enumerate(x)) if isinstance(x, (list, tuple)) else []
 
 
 class Module:
@@ -25,21 +18,7 @@ class Module:
 
     def named(self, kind):
         """Return {"layers.0.w": part of a class}. Raises ValueError for equal names."""
-        found = {}
-        seen = set()
-        waiting = [("", self)]
-        while waiting:
-            path, part = waiting.pop()
-            if id(part) in seen:
-                continue
-            seen.add(id(part))
-            if isinstance(part, kind) and found.setdefault(path[1:], part) is not part:
-                raise ValueError(f"two parts have the name {path[1:51]!r}")
-            for name, each in reversed(_inside(part)):
-                holds = isinstance(each, (kind, Module, list, tuple, dict))
-                if holds and not hasattr(type(each), "excluded"):
-                    waiting.append((f"{path}.{name}", each))
-        return found
+        return find_parts(self, Module, kind)
 
     __copy__ = copy.deepcopy  # a copy owns variables of its own
 

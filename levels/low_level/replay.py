@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from levels.kernels import planned
-from levels.support.programs import check_single
+from levels.support.programs import single_numbers
 from levels.support.storage import alias
 
 from .ops import gather
@@ -21,10 +21,8 @@ class Replay:
         self.graph = graph
         self.why = why
         self.lock = threading.Lock()
-        self.plans = []
-        for node in graph.ops:
-            specs = [x.spec for x in node.inputs]
-            self.plans.append((node, planned(node.op, specs, node.attrs)))
+        specs = {node: [x.spec for x in node.inputs] for node in graph.ops}
+        self.plans = [(x, planned(x.op, specs[x], x.attrs)) for x in graph.ops]
 
     def run(self, args):
         """Run one step: update the variables, and return the results."""
@@ -49,6 +47,4 @@ class Replay:
 
 def _stacked(steps):
     """Return a tensor for each result, with one number per step."""
-    check_single(*steps)
-    numbers = [[x.numpy().reshape(()) for x in results] for results in steps]
-    return [constant(np.array(x)) for x in zip(*numbers)]
+    return [constant(np.array(numbers)) for numbers in zip(*single_numbers(steps))]

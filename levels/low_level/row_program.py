@@ -4,39 +4,18 @@
 
 import functools
 import operator
-import struct
 
 import numpy as np
 
 from levels.hardware import Assembler, dot
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 from levels.support import programs
-from levels.support.programs import check_fits, check_form, check_rows, told_by
-from levels.support.storage import LockAll, address_of, pinned_address
+from levels.support.programs import check_fits, check_form, check_rows, declared, load_all, store_all, told_by
+from levels.support.storage import Block
 
 from .tensors import Tensor
 
 NoProgram = programs.NoProgram  # the reason why a graph cannot become a program
-
-
-def _with_one_more(node, inputs, batch):
-    """Return a node's Spec for one row more, from its inputs' Specs for one more."""
-    spec = node.spec
-    grown = (batch + 1, *spec.shape[1:])
-    if node.op == "input" and spec.shape[:1] == (batch,):
-        return spec.device.spec(grown, spec.dtype)
-    if inputs == [x.spec for x in node.inputs]:
-        return spec
-    attrs = node.attrs
-    if attrs.get("shape", ())[:1] == (batch,):
-        attrs = attrs | {"shape": grown}
-    try:
-        larger = planned(node.op, inputs, attrs).spec
-    except ValueError as why:  # for example, the step has a shape written into it
-        raise NoProgram(f"{node!r} is for {batch} rows alone ({why})") from None
-    if larger is not spec and larger.shape != grown:
-        raise NoProgram(f"{node!r} grows by more than a row")
-    return larger
 
 
 def row_parts(graph, batch):
@@ -48,7 +27,8 @@ def row_parts(graph, batch):
         needs_sum = bool(read & {"sum", "after"})
         if "row" in read and needs_sum:
             raise NoProgram(f"{node!r} needs more than a row at a time")
-        larger[node] = _with_one_more(node, [larger[x] for x in node.inputs], batch)
+        inputs = [larger[x] for x in node.inputs]
+        larger[node] = programs.larger_spec(planned, node, inputs, batch)
         if larger[node] is not node.spec:
             parts[node] = "row"
         elif "row" in read:
@@ -94,24 +74,16 @@ def _repeated(node, shape, dy, x):
 LOWERINGS = {"matmul": _products, "spread": _repeated}
 
 
+def _numbers_of(node, part, inputs):
+    """Return the numbers of an op, for one row if it has rows, from those of inputs."""
+    shape = (1, *node.spec.shape[1:]) if part == "row" else node.spec.shape
+    return LOWERINGS.get(node.op, _elementwise)(node, shape, *inputs)
+
+
 SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
     "matmul": lambda shape, x, dy: [x.T * dy],
     "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
 }
-
-
-def _place(index, row, before=()):
-    """Return where a number lies in an array, or in row `row`. `before`: in front."""
-    place = index if row is None else (row, *index[1:])
-    return (*before, *place) or (0,)
-
-
-def _loaded(a, array, shape, row):
-    """Write the loads of an array, or of a row of it. Return the registers."""
-    values = np.empty(shape, object)
-    for index in np.ndindex(shape):
-        values[index] = a.load(array, *_place(index, row))
-    return values
 
 
 class OpWriter:
@@ -124,30 +96,22 @@ class OpWriter:
         self.parts = parts
         self.batch = batch
         self.values = {}  # node -> its numbers or registers, as an array: of one row
-        inputs = graph.leaves("input")
-        self.a = self.assembler("steps", [*inputs.values()][0].spec.dtype)
+        (first, *_) = graph.leaves("input").values()
+        self.a = self.assembler("steps", first.spec.dtype)
         self.batches = self.a.array("batches", "steps", batch, rows_of="rows")
-        self.outs = []
-        for k, node in enumerate(graph.outputs):
-            self.outs.append(self.a.array(f"out{k}", "steps", *node.spec.shape))
-        self.arrays = {}  # the number of an argument, or a variable -> its array
-        for source, x in (inputs | graph.leaves("variable") | graph.updates).items():
-            shape = x.spec.shape or (1,)
-            if source in inputs and parts[x] == "row":
-                shape = ("rows", *shape[1:])
-            self.arrays[source] = self.a.array(f"array{len(self.arrays)}", *shape)
+        self.outs, self.arrays = declared(self.a, graph, parts)
 
     def value_of(self, node, row):
         """Write an op, the loads of a leaf, or new sums. Return the registers."""
-        shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
         if self.parts[node] == "sum":
-            return _each(lambda _: self.a.sum(), np.empty(shape))
+            return _each(lambda _: self.a.sum(), np.empty(node.spec.shape))
         if node.op == "constant":
             return node.source.numpy().astype(object)
         if not node.inputs:
-            return _loaded(self.a, self.arrays[node.source], shape, row)
-        lower = LOWERINGS.get(node.op, _elementwise)
-        return lower(node, shape, *[self.values[x] for x in node.inputs])
+            shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
+            return load_all(self.a, self.arrays[node.source], shape, row)
+        inputs = [self.values[x] for x in node.inputs]
+        return _numbers_of(node, self.parts[node], inputs)
 
     def compute(self, part, row=None):
         """Write all ops of a part."""
@@ -197,8 +161,7 @@ class StepWriter(OpWriter):
         stores += [(x, self.arrays[v], ()) for v, x in self.graph.updates.items()]
         for node, array, before in stores:
             if (self.parts[node] == "row") == (row is not None):
-                for index, value in np.ndenumerate(self.values[node]):
-                    self.a.store(value, array, *_place(index, row, before))
+                store_all(self.a, array, self.values[node], row, before)
 
 
 class RowProgram:
@@ -212,10 +175,9 @@ class RowProgram:
         self.parts = row_parts(graph, batch) if batch else {}
         check_rows(self.parts)
         self.program = self.writer(graph, self.parts, batch).write()
-        self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [*graph.leaves("input")]
         self.variables = [*graph.leaves("variable") | graph.updates]
-        self.locks = LockAll(self.variables)
+        self.block = Block(self.program.words, self.variables, graph.updates)
         self.specs = [x.spec for x in graph.outputs]
         self.every = np.arange(batch, dtype=np.int64)
         self.once = 1, batch, self.every.ctypes.data
@@ -223,12 +185,9 @@ class RowProgram:
     def launch(self, args, specs, sizes):
         """Run the program, which overwrites the variables. Return the results."""
         outs = [Tensor(spec) for spec in specs]
-        given = [args[k] for k in self.inputs]
-        addresses = [address_of(x.data) for x in [*outs, *given]]
-        with self.locks:  # any thread may call it
-            for v in self.variables:
-                addresses.append(v.pinned or pinned_address(v, v in self.graph.updates))
-            self.program.run(self.words(*sizes, *addresses))
+        arrays = [x.data for x in [*outs, *[args[k] for k in self.inputs]]]
+        with self.block.locks:  # any thread may call it
+            self.program.run(self.block.words(sizes, arrays))
         return outs
 
     def run(self, args):

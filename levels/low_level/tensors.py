@@ -3,16 +3,15 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import copyreg
-import functools
 import threading
 
 import numpy as np
 
 from levels.hardware import PLACE, Buffer
 from levels.kernels import planned
-from levels.support.checks import check_bool, numeric_array
+from levels.support.checks import check_number, kept_numbers, numeric_array, pythons_floats
 from levels.support.operators import SeveralOps
-from levels.support.shapes import cast
+from levels.support.shapes import cast, check_lossless
 from levels.support.storage import Storage
 from levels.support.tapes import leave
 
@@ -25,11 +24,11 @@ class Interpreter:
         return plan.result(Tensor, inputs, attrs)
 
     def read(self, variable):
-        """Return the tensor that the variable names now."""
+        """Return the tensor that the variable refers to now."""
         return variable.read_value()
 
     def assign(self, variable, value):
-        """Let the variable name another tensor."""
+        """Make the variable refer to another tensor."""
         variable.set_value(value)
 
 
@@ -86,11 +85,8 @@ DTYPES = tuple(map(np.dtype, ("float32", "float64", "int64", "bool")))  # with k
 
 def _placed(array, dtype, device):
     """Put an array on a device as a tensor of this dtype."""
-    kinds = "fiub" if dtype.kind == "f" else "ib"  # float, integer, unsigned, bool
-    if dtype not in DTYPES or array.dtype.kind not in kinds:
-        told = f"constant: {array.dtype} to {dtype} has no kernels, or loses digits"
-        raise TypeError(f"{told}; cast it in NumPy first")
-    return device.put(array if array.dtype == dtype else cast(array, dtype), Tensor)
+    check_lossless(array, dtype, DTYPES)
+    return device.put(cast(array, dtype), Tensor)
 
 
 def constant(values, dtype=None):
@@ -98,12 +94,8 @@ def constant(values, dtype=None):
     if isinstance(values, Operators) and (dtype is None or dtype == values.dtype):
         return as_tensor(values)
     array = numeric_array(values)
-    leaf = values
-    while isinstance(leaf, (list, tuple)) and len(leaf):
-        leaf = leaf[0]
     if dtype is None:
-        pythons = array.dtype == np.float64 and not hasattr(leaf, "dtype")
-        dtype = np.float32 if pythons else array.dtype
+        dtype = "float32" if pythons_floats(values, array) else array.dtype
     return _placed(array, np.dtype(dtype), PLACE.device)
 
 
@@ -114,7 +106,7 @@ def as_tensor(value, like=None):
     if isinstance(value, Variable):
         return DOOR.top.read(value)
     if type(value) in (float, int, bool) and isinstance(like, Operators):
-        return _number(value, value or str(value), like.spec)
+        return _number(value, like.spec)
     return constant(value)
 
 
@@ -126,34 +118,25 @@ def _as_tensors(values):
     return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
 
 
-@functools.lru_cache(maxsize=1024, typed=True)
-def _number(value, name, spec):
-    """Return a number as a tensor, from a cache. `name` tells 0.0 from -0.0."""
-    if spec.dtype.kind not in {bool: "b", int: "if", float: "f"}[type(value)]:
-        raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
+@kept_numbers
+def _number(value, spec):
+    """Return a number as a tensor of the same dtype and device as the one beside it."""
+    check_number(value, spec.dtype)
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
 class Variable(Storage, Operators):
-    """A variable of a model: it names a tensor, which `assign` replaces."""
+    """A variable of a model: it refers to a tensor, which `assign` replaces."""
 
     def __init__(self, value, name=None, trainable=True):
-        super().__init__(as_tensor(value))
-        self.name = name
-        self.trainable = check_bool("trainable", trainable)
+        super().__init__(as_tensor(value), name, trainable)
 
-    value = property(lambda self: DOOR.top.read(self), doc="The tensor that it names.")
-
-    def numpy(self):
-        """Return a copy of its numbers as a NumPy array."""
-        return self.value.numpy()
+    value = property(lambda self: DOOR.top.read(self), doc="Its tensor.")
 
     def assign(self, value):
-        """Let it name another tensor. Raises ValueError for another shape or dtype."""
+        """Make it refer to another tensor. Raises ValueError for another shape."""
         value = as_tensor(value, self)
-        if value.spec is not self.spec:
-            told = f"assign: the variable is {self.spec}, the value {value.spec}"
-            raise ValueError(told)
+        self.check_assigned(value)
         DOOR.top.assign(self, value)
 
 

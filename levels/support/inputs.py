@@ -97,6 +97,13 @@ def batches_of_rows(args, batches):
     return [row_numbers("over: batches", part, count) for part in parts]
 
 
+def specs_of_batch(args, batches):
+    """Return the Specs of one batch of these tensors, given an array of row numbers [steps, batch]."""
+    size = batches.shape[1]
+    whole = [x.spec for x in args]
+    return tuple([x.device.spec((size, *x.shape[1:]), x.dtype) for x in whole])
+
+
 def check_labels(loss, y_true, y_pred):
     """Raise ValueError unless two tensors have equal shapes, and hold probabilities if `loss.probabilities` says so."""
     if y_true.spec.shape != y_pred.spec.shape:

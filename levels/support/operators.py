@@ -45,6 +45,9 @@ class NoNumbers:
 
     data = property(_no_numbers, lambda self, nothing: None)
 
+    def __repr__(self):
+        return f"{type(self).__name__}({self.spec})"
+
 
 def check_recorded(name, x, kind):
     """Raise TypeError unless x is of this kind, a tensor or a variable: a tape records nothing else."""

@@ -75,3 +75,34 @@ def guarded(part, name, value):
         told = f"{type(part).__name__}.{name} is already a name of the framework"
         raise AttributeError(f"{told}, and would become {value!r:.60}; take another one, such as {name}_")
     object.__setattr__(part, name, value)
+
+
+def _inside(x, module):
+    """List (name, part) of what a module, a list, a tuple or a dict holds. (A copy: other threads may add some.)"""
+    x = vars(x) if isinstance(x, module) else x
+    if isinstance(x, dict):
+        return list(x.items())
+    return list(enumerate(x)) if isinstance(x, (list, tuple)) else []
+
+
+def find_parts(whole, module, kind):
+    """Return {"layers.0.w": part of this kind} of a module, in the order in which they were set. Each is found once.
+
+    It looks into attributes, and into lists, tuples, dicts and modules there. A part whose class has an attribute
+    `excluded`, such as a metric, is left out. Raises ValueError for two parts of one name.
+    """
+    found = {}
+    seen = set()
+    waiting = [("", whole)]
+    while waiting:
+        path, part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, kind) and found.setdefault(path[1:], part) is not part:
+            raise ValueError(f"two parts have the name {path[1:51]!r}")
+        for name, each in reversed(_inside(part, module)):
+            holds = isinstance(each, (kind, module, list, tuple, dict))
+            if holds and not hasattr(type(each), "excluded"):
+                waiting.append((f"{path}.{name}", each))
+    return found

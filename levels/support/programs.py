@@ -53,6 +53,12 @@ def check_single(*steps):
             raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
 
 
+def single_numbers(steps):
+    """Return [the number of each result] of each step. Raises ValueError unless each is a single number."""
+    check_single(*steps)
+    return [[x.numpy().reshape(()) for x in results] for results in steps]
+
+
 def check_fits(graph, kernels, elementwise):
     """Raise NoProgram for several dtypes, empty arrays, other devices, or a kernel that a reader has replaced."""
     leaves = [x for x in graph.nodes if x.op in ("input", "variable")]
@@ -67,6 +73,30 @@ def check_fits(graph, kernels, elementwise):
             raise NoProgram(f"the compiler cannot look into the new kernel of {node.op}")
         if kind != "cpu" or 0 in node.spec.shape:
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
+
+
+def larger_spec(planned, node, inputs, batch):
+    """Return a node's Spec for a batch with one row more: by its plan, from its inputs' Specs for one row more.
+
+    An attribute `shape` that begins with the batch size grows, too. Raises NoProgram if there is no such plan, or if
+    the result grows by more than a row.
+    """
+    spec = node.spec
+    grown = (batch + 1, *spec.shape[1:])
+    if node.op == "input" and spec.shape[:1] == (batch,):
+        return spec.device.spec(grown, spec.dtype)
+    if inputs == [x.spec for x in node.inputs]:
+        return spec
+    attrs = node.attrs
+    if attrs.get("shape", ())[:1] == (batch,):
+        attrs = attrs | {"shape": grown}
+    try:
+        larger = planned(node.op, inputs, attrs).spec
+    except ValueError as why:  # for example, the step has a shape written into it
+        raise NoProgram(f"{node!r} is for {batch} rows alone ({why})") from None
+    if larger is not spec and larger.shape != grown:
+        raise NoProgram(f"{node!r} grows by more than a row")
+    return larger
 
 
 def check_rows(parts):
@@ -113,3 +143,38 @@ def made_once(function, key, args, over):
                 function.programs.pop(old, None)
         function.programs[key] = found
     return found
+
+
+def _place(index, row, before=()):
+    """Return where a number lies in an array, or in its row `row`. `before` stands in front."""
+    place = index if row is None else (row, *index[1:])
+    return (*before, *place) or (0,)
+
+
+def declared(a, graph, parts):
+    """Declare the arrays of a graph's program. Return [the array of each result] and {source of a leaf: its array}."""
+    outs = []
+    for k, node in enumerate(graph.outputs):
+        outs.append(a.array(f"out{k}", "steps", *node.spec.shape))
+    inputs = graph.leaves("input")
+    arrays = {}
+    for source, x in (inputs | graph.leaves("variable") | graph.updates).items():
+        shape = x.spec.shape or (1,)
+        if source in inputs and parts[x] == "row":
+            shape = ("rows", *shape[1:])
+        arrays[source] = a.array(f"array{len(arrays)}", *shape)
+    return outs, arrays
+
+
+def load_all(a, array, shape, row):
+    """Write the loads of all numbers of an array, or of its row `row`. Return the registers."""
+    values = np.empty(shape, object)
+    for index in np.ndindex(shape):
+        values[index] = a.load(array, *_place(index, row))
+    return values
+
+
+def store_all(a, array, values, row, before=()):
+    """Write the stores of all these registers into an array, or into its row `row`. `before` stands in front."""
+    for index, value in np.ndenumerate(values):
+        a.store(value, array, *_place(index, row, before))

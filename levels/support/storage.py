@@ -1,9 +1,11 @@
 """Storage of a variable's tensor. Threads may share it, and a compiled program may overwrite its numbers in place."""
 
 import itertools
+import struct
 import threading
 from ctypes import addressof, c_char
 
+from .checks import check_bool
 from .operators import of_several_ops
 
 CREATED = itertools.count()  # numbers the variables in the order of their creation
@@ -23,7 +25,8 @@ def alias(x):
 class Storage:
     """Holds a tensor, `current`. `pinned` is None, or the address at which a program overwrites it under the `lock`."""
 
-    def __init__(self, tensor):
+    def __init__(self, tensor, name, trainable):
+        self.name, self.trainable = name, check_bool("trainable", trainable)
         self.spec, self.current, self.pinned = tensor.spec, alias(tensor), None
         self.created, self.lock = next(CREATED), threading.Lock()
 
@@ -32,6 +35,15 @@ class Storage:
     device = property(lambda self: self.spec.device)
     assign_add = of_several_ops("assign_add")
     assign_sub = of_several_ops("assign_sub")
+
+    def numpy(self):
+        """Return a copy of the numbers of its `value` as a NumPy array."""
+        return self.value.numpy()
+
+    def check_assigned(self, value):
+        """Raise ValueError unless a value has this shape, dtype and device. (Of equal Specs, there is only one.)"""
+        if value.spec is not self.spec:
+            raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
 
     def no_step(self, value):
         """Raise TypeError, because `w -= 1.0` would replace the variable with a tensor."""
@@ -62,6 +74,18 @@ def makes_variables(graph, newest, again=False):
     return made
 
 
+def settled(traced):
+    """Return the graph and the result of `traced()`, once more if it made variables, as layers do in a first call.
+
+    Raises ValueError if the second trace makes variables again.
+    """
+    for again in (False, True):
+        newest = next(CREATED)
+        graph, result = traced()
+        if not makes_variables(graph, newest, again):
+            return graph, result
+
+
 def pinned_address(variable, to_write=True):
     """Return the address of a variable's numbers, or with `to_write` of a private copy to overwrite. Hold its lock."""
     if variable.pinned is None and to_write:
@@ -83,3 +107,22 @@ class LockAll:
     def __exit__(self, *_):
         for lock in self.locks:
             lock.release()
+
+
+class Block:
+    """The argument block of a program: its sizes, the addresses of arrays, and those of the variables, as whole numbers.
+
+    `updated` are the variables that the program overwrites. Hold the `locks` while the program runs.
+    """
+
+    def __init__(self, words, variables, updated):
+        self.pack = struct.Struct(f"{len(words)}q").pack
+        self.variables = [(variable, variable in updated) for variable in variables]
+        self.locks = LockAll(variables)
+
+    def words(self, sizes, arrays):
+        """Return the block for these sizes and arrays. Hold the locks."""
+        addresses = [address_of(array) for array in arrays]
+        for variable, updated in self.variables:
+            addresses.append(variable.pinned or pinned_address(variable, updated))
+        return self.pack(*sizes, *addresses)

@@ -4,28 +4,27 @@
 # **In this notebook every operation goes through one function. What you install there can run the operation, record
 # it for a gradient, or write it down for a compiler.**
 #
-# This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and
-# `torch.compile`.
+# This is the level of TensorFlow's `tf.Tensor`, `tf.GradientTape` and `tf.function`, and of PyTorch's
+# `torch.Tensor` and `autograd`.
 #
-# It takes three sittings of less than an hour and a half. In the first, tensors and a tape train the line. In the
-# second, the train step becomes data. In the third, it becomes a program. You need four terms from below. A
-# **buffer** is memory with a shape and a dtype. Its **Spec** is everything but the numbers. A **kernel** is one
-# device's program for an op. A **plan** says which kernel an op will run, and the result's Spec. Level 1 was the
-# ground of our house, level 2 the clay. Tensors are the **bricks**.
+# It takes two sittings of less than an hour and a half. In the first, tensors and a tape train the line. In the
+# second, the train step becomes a program. You need four terms from below. A **buffer** is memory with a shape and
+# a dtype. Its **Spec** is everything but the numbers. A **kernel** is one device's program for an op. A **plan**
+# holds the kernel that an op will run, and the Spec of its result. Level 1 was the ground of our house, level 2 the
+# clay. Tensors are the **bricks**.
 
 # %%
-from course import build, figures, tasks
+from course import build, compare, figures, tasks
 from course.practice import checks
 
 build.watch("03_low_level")
 figures.you_are_here(3)
 
-
 # %% [markdown]
 # ## A surprise to begin with (5 min)
 #
-# The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit. (In
-# Python, `1e-20j` is an imaginary number: 1e-20 times the root of -1.)
+# The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit. (In Python,
+# `1e-20j` is an imaginary number: 1e-20 times the root of -1.)
 
 
 # %%
@@ -38,41 +37,39 @@ def f(x):
 checks.predict(
     "03-imaginary",
     "What is `f(2 + 1e-20j).imag / 1e-20`?",
-    choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
+    choices=[
+        "0, since 1e-20 is lost beside 2",
+        "about 12, as with a small step",
+        "12, to the last digit",
+    ],
 )
-
 
 # %%
 f(2 + 1e-20j).imag / 1e-20
 
-
 # %%
 checks.answer_to("03-imaginary")
 
-
 # %% [markdown]
 # The complex number carried a derivative through `f`, and `f` was not changed for it ([Squire and Trapp,
-# 1998](https://doi.org/10.1137/S003614459631241X)). That is the idea of this level: we run the same program on
-# numbers that do a little more. With our numbers, each operation is written down, and then we read that record
-# backwards.
+# 1998](https://doi.org/10.1137/S003614459631241X)). That is the idea of this level: the same program runs on
+# numbers that do a little more. Ours write each operation down. Then we read that record backwards.
 #
-# Below is a PyTorch program in which nobody derives a gradient. Only its import has been changed, so that it runs on
-# our levels. **In this notebook you build what finds its gradients.** You need not follow the program yet;
-# [more/03_torch](more/03_torch.ipynb) runs it.
+# Below is a PyTorch program in which nobody derives a gradient. Only its import was changed, so that it runs on our
+# levels. **In this notebook you build what finds its gradients.** You need not follow the program yet.
 
 # %%
-from course.inspection import framework_programs, real_ones
+from course.inspection import framework_programs, graphs, real_ones
 
 framework_programs.here("torch", "low", "linear")
-
 
 # %% [markdown]
 # ## The door (4 min)
 #
-# On level 2 we launched kernels by name. Now operators do that for us. For `x * w`, Python calls a method of `x`. The
-# method passes the *name* of the op, and its inputs, to one function. We call this function the **door**, since every
-# op has to go through it. So it is the one place where we can decide what happens to an op. On this level, one of
-# three **interpreters** decides it:
+# On level 2 we launched kernels by name. Now operators do that for us. For `x * w`, Python calls a method of `x`.
+# The method passes the *name* of the op and its inputs to one function. We call this function the **door**, since
+# every op has to go through it. An **interpreter** stands in the door and decides what happens to the op. There are
+# three:
 #
 # ```
 #                     ┌──▶  run:    runs each op; a tensor comes back
@@ -80,9 +77,10 @@ framework_programs.here("torch", "low", "linear")
 #                     └──▶  trace:  records each op, runs nothing; a symbol comes back
 # ```
 #
-# The first interpreter runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model
-# also has **variables**. A variable names one tensor now and another one later. So an interpreter has two more
-# methods. `read` gives the tensor that a variable names now, and `assign` lets it name another one.
+# The tape passes each op on to the interpreter that was there before it, which runs the op. The first interpreter
+# runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model also has
+# **variables**. A variable refers to one tensor now, and to another one later. For these, an interpreter has two
+# more methods: `read` and `assign`.
 
 # %%
 #| export tensors
@@ -97,18 +95,18 @@ class Interpreter:
         return plan.result(Tensor, inputs, attrs)
 
     def read(self, variable):
-        """Return the tensor that the variable names now."""
+        """Return the tensor that the variable refers to now."""
         return variable.read_value()
 
     def assign(self, variable, value):
-        """Let the variable name another tensor."""
+        """Make the variable refer to another tensor."""
         variable.set_value(value)
 
 
 # %% [markdown]
-# The door itself is called `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x *
-# 2.0`. Then it looks up the plan with your `planned` of level 2, and hands the op to the installed interpreter,
-# `DOOR.top`. Each thread has its own. At first it is `DOOR.bottom`, the interpreter that runs each op.
+# The door itself is `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x * 2.0`. It
+# looks up the plan with `planned` of level 2. Then it hands the op to the interpreter that is installed now,
+# `DOOR.top`. Each thread has its own. At first it is `DOOR.bottom`, which runs each op.
 
 # %%
 #| export tensors most apply
@@ -137,15 +135,14 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Tensors (10 min)
+# ## Tensors (8 min)
 #
-# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0 -
-# x`, Python asks the number first. The number does not know tensors, so Python then asks `x`. `binary_op` makes both
-# methods.
+# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods: for
+# `1.0 - x`, Python asks the number first, which does not know tensors, and then asks `x`. `binary_op` makes both.
 #
-# Some operators need several ops, such as `x[0]` and `x > y`. They are rows of the table `OPERATORS`, which is empty
-# here; [more ops](more/03_more_ops.ipynb) fills it. The base class `SeveralOps`, from `levels/support`, has the methods
-# that look into the table. It also has `x ** 2`, `float(x)` and the like, and it prints a tensor.
+# Some operators need several ops, such as `x[0]` and `x > y`. They come from the table `OPERATORS`, which [more
+# ops](more/03_more_ops.ipynb) fills. `SeveralOps`, from `levels/support`, looks into the table. It also has
+# `x ** 2` and `float(x)`, and it prints a tensor.
 
 # %%
 #| export tensors
@@ -177,7 +174,7 @@ class Operators(SeveralOps):
 
 # %%
 #| export tensors
-from levels.hardware import Buffer
+from levels.hardware import PLACE, Buffer
 
 
 class Tensor(Operators, Buffer):
@@ -187,35 +184,28 @@ class Tensor(Operators, Buffer):
 
 
 # %% [markdown]
-# Next, numbers become tensors. The heart of `_placed` is level 1's `put`. The rest of it refuses what would lose
-# digits.
+# Next, numbers become tensors. `constant` chooses the dtype: an array keeps its own, and Python's floats become
+# float32. `_placed` is level 1's `put`. Before that, `check_lossless`, from `levels/support`, refuses what would
+# lose digits.
 
 # %%
 #| export tensors
 import numpy as np
 
-from levels.support.shapes import cast
+from levels.support.shapes import cast, check_lossless
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64", "int64", "bool")))  # with kernels
 
 
 def _placed(array, dtype, device):
     """Put an array on a device as a tensor of this dtype."""
-    kinds = "fiub" if dtype.kind == "f" else "ib"  # float, integer, unsigned, bool
-    if dtype not in DTYPES or array.dtype.kind not in kinds:
-        told = f"constant: {array.dtype} to {dtype} has no kernels, or loses digits"
-        raise TypeError(f"{told}; cast it in NumPy first")
-    return device.put(array if array.dtype == dtype else cast(array, dtype), Tensor)
+    check_lossless(array, dtype, DTYPES)
+    return device.put(cast(array, dtype), Tensor)
 
-
-# %% [markdown]
-# `constant` decides the dtype: an array keeps its own, and Python's floats become float32. A list may hold NumPy's
-# numbers or Python's, so `constant` looks at the first one.
 
 # %%
 #| export tensors
-from levels.hardware import PLACE
-from levels.support.checks import numeric_array
+from levels.support.checks import numeric_array, pythons_floats
 
 
 def constant(values, dtype=None):
@@ -223,25 +213,20 @@ def constant(values, dtype=None):
     if isinstance(values, Operators) and (dtype is None or dtype == values.dtype):
         return as_tensor(values)
     array = numeric_array(values)
-    leaf = values
-    while isinstance(leaf, (list, tuple)) and len(leaf):
-        leaf = leaf[0]
     if dtype is None:
-        pythons = array.dtype == np.float64 and not hasattr(leaf, "dtype")
-        dtype = np.float32 if pythons else array.dtype
+        dtype = "float32" if pythons_floats(values, array) else array.dtype
     return _placed(array, np.dtype(dtype), PLACE.device)
 
 
 # %% [markdown]
-# In an expression such as `x * 2.0`, the number takes the dtype of the tensor beside it. `as_tensor` does this for
-# one value, and `_as_tensors` for all inputs of an op. A variable is read, through the interpreter.
-#
-# A training step uses the same few numbers thousands of times. So `_number` keeps their tensors in a cache. Its key has
-# one more part, `name`, because Python finds 0.0 and -0.0 equal, and the two would share a place in the cache.
+# In an expression such as `x * 2.0`, the number takes the dtype of the tensor beside it. `as_tensor` converts one
+# value, and `_as_tensors` all inputs of an op. A variable is read through the interpreter. A training uses few
+# numbers, but uses them thousands of times, so `kept_numbers`, from `levels/support`, keeps their tensors in a
+# cache.
 
 # %%
 #| export tensors
-import functools
+from levels.support.checks import check_number, kept_numbers
 
 
 def as_tensor(value, like=None):
@@ -251,7 +236,7 @@ def as_tensor(value, like=None):
     if isinstance(value, Variable):
         return DOOR.top.read(value)
     if type(value) in (float, int, bool) and isinstance(like, Operators):
-        return _number(value, value or str(value), like.spec)
+        return _number(value, like.spec)
     return constant(value)
 
 
@@ -263,47 +248,37 @@ def _as_tensors(values):
     return [x if type(x) is Tensor else as_tensor(x, like) for x in values]
 
 
-@functools.lru_cache(maxsize=1024, typed=True)
-def _number(value, name, spec):
-    """Return a number as a tensor, from a cache. `name` tells 0.0 from -0.0."""
-    if spec.dtype.kind not in {bool: "b", int: "if", float: "f"}[type(value)]:
-        raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
+@kept_numbers
+def _number(value, spec):
+    """Return a number as a tensor of the same dtype and device as the one beside it."""
+    check_number(value, spec.dtype)
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
 # %% [markdown]
-# ## Variables (8 min)
+# ## Variables (6 min)
 #
-# A tensor never changes. What changes in a model is a **variable** (`tf.Variable` · `torch.nn.Parameter`). To get or
-# to replace its value, it calls `read` or `assign` of the interpreter. The base class `Storage`, from
-# `levels/support`, holds the tensor that the variable names, and a lock, so that threads can share it.
+# A tensor never changes. What changes in a model is a **variable** (TensorFlow: `tf.Variable`; PyTorch:
+# `torch.nn.Parameter`). It asks the interpreter to `read` or to `assign` its tensor. Its base class `Storage`, from
+# `levels/support`, holds this tensor, and a lock, so that threads can share it.
 
 # %%
 #| export tensors
-from levels.support.checks import check_bool
 from levels.support.storage import Storage
 
 
 class Variable(Storage, Operators):
-    """A variable of a model: it names a tensor, which `assign` replaces."""
+    """A variable of a model: it refers to a tensor, which `assign` replaces."""
 
     def __init__(self, value, name=None, trainable=True):
-        super().__init__(as_tensor(value))
-        self.name = name
-        self.trainable = check_bool("trainable", trainable)
+        super().__init__(as_tensor(value), name, trainable)
 
-    value = property(lambda self: DOOR.top.read(self), doc="The tensor that it names.")
-
-    def numpy(self):
-        """Return a copy of its numbers as a NumPy array."""
-        return self.value.numpy()
+    value = property(lambda self: DOOR.top.read(self), doc="Its tensor.")
 
     def assign(self, value):
-        """Let it name another tensor. Raises ValueError for another shape or dtype."""
+        """Make it refer to another tensor. Raises ValueError for another shape."""
         value = as_tensor(value, self)
-        if value.spec is not self.spec:
-            told = f"assign: the variable is {self.spec}, the value {value.spec}"
-            raise ValueError(told)
+        self.check_assigned(value)
         DOOR.top.assign(self, value)
 
 
@@ -313,26 +288,7 @@ w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
 x * w + b
 
 # %% [markdown]
-# 3·2 + 1 is 7. Did both ops pass the door? We install an interpreter that prints the name of each op, and take it away
-# again:
-
-
-# %%
-class Telling(Interpreter):
-    def do(self, op, plan, inputs, attrs):
-        print(op, end=" ")
-        return super().do(op, plan, inputs, attrs)
-
-
-DOOR.top = Telling()
-x * w + b
-DOOR.top = DOOR.bottom
-
-# %% [markdown]
-# They did. A new interpreter is a class with one method, and no op had to be changed for it. The tape and the trace below
-# are made in the same way.
-#
-# Ops that have no operator in Python are functions. Each gives a name to the door.
+# 3·2 + 1 is 7. Ops that have no operator in Python are functions. Each passes its name to the door.
 
 # %%
 #| export ops
@@ -370,8 +326,8 @@ def sigmoid(x):
 
 
 # %% [markdown]
-# Two more functions look at their arguments first. `gather` takes rows by number; its row numbers become int64. The
-# checks are from `levels/support`.
+# `gather` takes rows by number. `clip` limits numbers to a range. Both check their arguments with functions from
+# `levels/support`.
 
 # %%
 #| export ops
@@ -392,7 +348,7 @@ def clip(x, low, high):
 
 
 # %% [markdown]
-# The two reductions take an axis, several neighbouring axes, or none for all numbers. A mean is a sum and a quotient.
+# A sum takes an axis, several neighbouring axes, or none for all numbers. A mean is a sum and a quotient.
 
 # %%
 #| export ops
@@ -416,17 +372,17 @@ def reduce_mean(x, axis=None, keepdims=False):
 # %% [markdown]
 # ## The chain rule, drawn (2 min)
 #
-# Take one neuron and one row, as in notebook 01: the prediction is `z = x·w + b`, the error `e = z - y`, the loss `l
-# = e²`. How does the loss change when `w` does? With x = 3, w = 2, b = 1 and y = 5 the error is 2:
+# Take one neuron and one row, as in notebook 01. The prediction is `z = x·w + b`, the error is `e = z - y`, and the
+# loss is `l = e²`. With x = 3, w = 2, b = 1 and y = 5 the error is 2. How does the loss change when `w` does?
 #
 # ```
 #        × x = 3              × 2e = 4
 #   w ───────────▶  e  ───────────────▶  l
 # ```
 #
-# If `w` moves by a little, `e` moves 3 times as far. If `e` moves, `l` moves 4 times as far. So `l` moves 3 · 4 = 12
-# times as far as `w`. That is the chain rule: the factors multiply. Here it is as code. The backward lines run from
-# the bottom up. (`dz` says how far the loss moves per unit of `z`, and `dl` is 1.)
+# If `w` moves by a little, `e` moves 3 times as far. If `e` moves, `l` moves 4 times as far. So `l` moves 3 · 4 =
+# 12 times as far as `w`. Each line of the program, read backwards, multiplies by one such factor. Here `dw` means
+# the slope of the loss in `w`:
 #
 # | forward line | backward line | in numbers |
 # |---|---|---|
@@ -434,15 +390,15 @@ def reduce_mean(x, axis=None, keepdims=False):
 # | `e = z - y` | `dz = de` | 4 |
 # | `l = e * e` | `de = dl * 2 * e` | 1 · 4 = 4 |
 #
-# Derived by hand, the slope is exact, but a person has to derive it. Notebook 01's nudge needs no person, but it
-# rounds. We want an exact slope that nobody has to derive.
+# Here a person had to derive each backward line. Notebook 01's nudge needs no person, but it rounds. We want an
+# exact slope that nobody has to derive.
 #
 # **A good place to stop.** All ops pass one door, and you know which slope a tape has to find.
 #
 # ## The tape (7 min)
 #
-# A `with` block installs another interpreter. It passes each op on to `below`, the interpreter that was there before.
-# (`leave`, from `levels/support`, takes it away again, also if one that was opened later is still open.)
+# A `with` block installs another interpreter. It passes each op on to `below`, the interpreter that was installed
+# before. (`leave`, from `levels/support`, removes it again, even if one that was opened later is still open.)
 
 # %%
 #| export tensors
@@ -476,8 +432,8 @@ class Watcher(Interpreter):
 
 
 # %% [markdown]
-# The second interpreter, the tape, is a `Watcher` that also writes a record: the op's name, its inputs, its attributes
-# and its result. In its smallest form:
+# The tape is such a `Watcher`, and it also writes a record: the op's name, its inputs, its attributes and its
+# result. In its smallest form:
 
 
 # %%
@@ -497,16 +453,15 @@ with Tape() as tape:
     loss = error * error
 [op for op, *_ in tape.records]
 
-
 # %% [markdown]
-# The tape holds four ops, in the order in which they ran. To differentiate, we read the list from the end. Each op
-# has to answer one question: if the loss changes by `dy` per unit of the op's *result*, by how much does it change
-# per unit of an *input*? The answer is a backward line of the table above. As a function it is called a **vjp**
+# The tape holds four ops, in the order in which they ran. No op had to be changed for this. To differentiate, we
+# read the list from its end. Each op has to answer one question. Suppose we know `dy`, the slope of the loss in the
+# op's *result*. What is the slope in each *input*? A function that answers this is called a **vjp**
 # (vector-Jacobian product).
 #
-# Take `r = a·b`. A unit of `a` moves `r` by `b`, and each unit of `r` moves the loss by `dy`. So the gradient of `a`
-# is `dy·b`, and that of `b` is `dy·a`. The table `VJPS` has one row per op, and a row has one function per input.
-# (Read the first three rows; the others work the same way.)
+# Take a product, `r = a·b`. If `a` moves, `r` moves `b` times as far. So `a` gets `dy·b`, and `b` gets `dy·a`. The
+# table `VJPS` has one row per op, with one function per input. (In a rule, `y` is the op's result. Read the first
+# three rows; the others work the same way.)
 
 # %%
 #| export autodiff
@@ -524,13 +479,12 @@ VJPS = {
     "clip": (lambda dy, y, x, **limits: apply("clip_grad", dy, x, **limits),),
 }
 
-
 # %% [markdown]
 # ## The walk back (16 min)
 #
-# The walk starts at the loss, whose gradient is 1. At each record, the op's rules turn the gradient of the result
-# into a share for each input. `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor that the
-# tape recorded for `w`.)
+# The walk starts at the loss, whose slope in itself is 1. At each record, the op's rules turn the gradient of the
+# result into a share for each input. `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor
+# that the tape recorded for `w`.)
 
 
 # %%
@@ -548,15 +502,17 @@ def walk(records, loss, give):
 
 print(f"w gets {float(walk(tape.records, loss, give)[w.value])}, by hand 12.0")
 
-
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
     "03-half",
     "6 is half of 12. Where did the other half go?",
-    choices=["the rule of the product forgets a factor 2", "`error` is used twice", "`w` was read too early"],
+    choices=[
+        "the rule of the product forgets a factor 2",
+        "`error` is used twice",
+        "`w` was read too early",
+    ],
 )
-
 
 # %% [markdown]
 # We walk once more, and print the shares that `error`, `b` and `w` get:
@@ -573,14 +529,12 @@ def give_and_tell(gradients, x, share):
 
 half = walk(tape.records, loss, give_and_tell)
 
-
 # %%
 checks.answer_to("03-half")
 
-
 # %% [markdown]
-# So `give` must not lose what `x` had before. The better function is **yours to write**. The first share stays as it
-# is, and each further share is added to it with `+`. (The check: shares of 2, 2 and 3 make 7.)
+# So `give` must not lose what `x` had before. The better function is **yours to write**. The first share stays as
+# it is, and each further share is added to it with `+`. (The check: shares of 2, 2 and 3 make 7.)
 
 
 # %%
@@ -602,25 +556,27 @@ def hand_on(gradients, x, share):
 # ```
 # </details>
 
-
 # %%
 print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0")
 
-
 # %% [markdown]
-# Now `w` gets 12. This is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)):
-# one walk gives the gradient of every weight. Why does the walk start at the end? `error` may pass its gradient on
-# only when it has the shares of all ops that used it. Those ops stand after it in the list.
+# Now `w` gets 12. This is backpropagation ([Rumelhart, Hinton and Williams,
+# 1986](https://doi.org/10.1038/323533a0)): one walk gives the gradient of every weight. Why does it start at the
+# end? `error` may pass its gradient on only when it has the shares of all ops that used it, and those stand after
+# it in the list.
 #
-# **Walk it step by step.** Move `step` to see the gradient that each value has so far, in blue. (`p` is x·w, and `z`
-# is p + b.) `bump` nudges an input by a millionth, and green says how far each value moves, in millionths. The walk
-# comes up, and the bump goes down. The last line adds up blue times green where they meet. The sum is how far the
-# loss moves.
+# **Walk it step by step.** Move `step`: blue is the gradient that each value has so far. (`p` is x·w, and `z` is
+# p + b.) `bump` nudges an input by a millionth: green says how far each value moves then, in millionths. The
+# gradients come from the end, the moves from the beginning. The last line multiplies blue by green at each value
+# that both have reached, and adds up. The sum is how far the loss moves.
 
 # %%
+import functools
+
 from course.figures import widgets
 
-backwards = figures.walk_of_squared_error(Tape, constant, VJPS, x=3.0, w=2.0, b=1.0, y=5.0)
+numbers = {"x": 3.0, "w": 2.0, "b": 1.0, "y": 5.0}
+backwards = figures.walk_of_squared_error(Tape, constant, VJPS, **numbers)
 widgets.explore(
     functools.partial(figures.tape_backwards, backwards),
     "The tape, backwards, and a bump that meets it.",
@@ -629,43 +585,30 @@ widgets.explore(
     start={"step": 1},
 )
 
-
 # %% [markdown]
-# **A good place to stop.** A tape records the ops of a loss, and one walk back over it gives the slope of each weight.
+# **A good place to stop.** A tape records the ops of a loss, and one walk back over it gives the slope of each
+# weight.
 #
-# ## Ten rows (8 min)
+# ## Ten rows (5 min)
 #
-# Now there is a batch of ten rows, and a bias of shape (1, 4) that all of them share.
-
-# %% tags=["hide-input"]
-# a question: run me
-checks.predict(
-    "03-bias",
-    "b of shape (1, 4) was added to ten rows. The rule of an addition passes dy on as it is. "
-    "Which shape does the gradient of b get?",
-    choices=["(1, 4), as b", "(10, 4)", "an error from the rule"],
-)
-
+# Now there is a batch of ten rows, and a bias of shape (1, 4) that all of them share. The rule of an addition
+# passes `dy` on as it is. Which shape does the gradient of the bias get?
 
 # %%
 dy = constant(np.ones((10, 4)))
 VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 
-
-# %%
-checks.answer_to("03-bias")
-
-
 # %% [markdown]
-# b was used ten times, so its gradient is the sum of ten shares. The way back through a repetition is a sum:
+# This is the shape of the batch. But b was used ten times, once in each row, so its gradient is the sum of ten
+# shares. The way back through a repetition is a sum:
 #
 # | shape of the result and of `dx` | of the input | what was repeated | so |
 # |---|---|---|---|
 # | (2, 3, 4) | (4,) | two axes that broadcasting put in front | add over these; they go |
 # | (10, 4) | (1, 4) | axis 0, where the input has a 1 | add over it; it stays, as a 1 |
 #
-# The first row of the table is done below. The second is **yours**: call `reduce_sum(dx, axis=…, keepdims=True)` for
-# each axis where the sizes differ, and only there.
+# The first row of the table is done below. The second is **yours**: call `reduce_sum(dx, axis=…, keepdims=True)`
+# for each axis where the sizes differ, and only there.
 
 
 # %%
@@ -698,13 +641,12 @@ def unbroadcast(dx, shape):
 # ```
 # </details>
 
-
 # %% [markdown]
-# ## The other rules (6 min)
+# ## The other rules (5 min)
 #
-# The way back through a sum is a repetition. It is an op of its own, `spread`: each number of `x` gets the `dy` of its
-# sum. Its scalar function is `dy`, and its planner mirrors level 2's planner of sums. What was read there is written
-# here. (A mean needs no rule: it is a sum and a quotient.)
+# The way back through a sum is a repetition: each number of `x` gets the `dy` of its sum. This is an op of its own,
+# `spread`. Its scalar function is `dy`. Its planner mirrors level 2's planner of sums: it writes where that one
+# reads.
 
 # %%
 #| export autodiff
@@ -731,27 +673,20 @@ def _sum_back(dy, y, x, axis=None, keepdims=False):
 
 
 # %% [markdown]
-# Here `dy` holds a number for each of two rows, and then for each of three columns:
+# For `y = x @ w`, level 2's backward pass has the two rules: `dx = dy @ wᵀ` and `dw = xᵀ @ dy`. Why is `xᵀ @ dy` a
+# sum over the rows? A weight is used once in each row, and so it gets a share from each. Here are two rows with two
+# numbers:
 
 # %%
-table = constant(np.zeros((2, 3)))
-print(apply("spread", constant([[1.0], [2.0]], "f8"), table, axis=1).numpy().tolist())
-print(apply("spread", constant([1.0, 2.0, 3.0], "f8"), table, axis=0).numpy().tolist())
-
-
-# %% [markdown]
-# For `y = x @ w`, level 2's backward pass has the two rules: `dx = dy @ wᵀ` and `dw = xᵀ @ dy`. Why is `xᵀ @ dy` a sum
-# over the rows? A weight is used once in each row, and so it gets a share from each. Here are two rows with two numbers:
-
-# %%
-two = constant([[1.0, 2.0], [3.0, 4.0]], "f8")
-slopes = constant([[10.0], [100.0]], "f8")
-print("first row", (two.numpy()[0] * 10.0).tolist(), "second row", (two.numpy()[1] * 100.0).tolist())
-print("xᵀ @ dy  ", apply("matmul", two, slopes, transpose_x=True).numpy().ravel().tolist())
+x_two = constant([[1.0, 2.0], [3.0, 4.0]], "f8")
+dy_two = constant([[10.0], [100.0]], "f8")
+print("from row 1", x_two.numpy()[0] * 10.0, " from row 2", x_two.numpy()[1] * 100.0)
+print("xᵀ @ dy   ", apply("matmul", x_two, dy_two, transpose_x=True).numpy().ravel())
 
 # %% [markdown]
-# The product is the sum of both rows' shares. Now each missing rule gets its row in the table. (`relu_grad`, which you
-# wrote, and `sigmoid_grad` are level 2's kernels.)
+# The product is the sum of both rows' shares. Now each missing rule gets its row in the table. (`relu_grad`, which
+# you wrote, and `sigmoid_grad` are level 2's kernels. A mean needs no rule: it is a sum and a quotient. `gather`
+# has none here, because training needs no gradient of the data.)
 
 
 # %%
@@ -772,14 +707,11 @@ VJPS["sqrt"] = (lambda dy, y, x: dy / (2.0 * y),)
 VJPS["reduce_sum"] = (_sum_back,)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
-
 # %% [markdown]
-# `gather` has no rule here. It fetches rows of data, and training needs no gradient of the data.
+# ## The whole walk (8 min)
 #
-# ## The whole walk (9 min)
-#
-# Training does not need a gradient of every tensor on the tape. It needs those of the **sources**, the tensors whose
-# gradients we ask for, and of all that was made from them:
+# Training needs the gradients of the **sources**, the tensors that we ask for. Only what was made from a source can
+# pass a gradient on to it:
 
 
 # %%
@@ -794,9 +726,11 @@ def reachable(sources, records):
 
 
 # %% [markdown]
-# `backward_pass` is the walk from above with three additions. It skips records that the target does not depend on. It
-# sums a gradient down to the shape of its input, with your `unbroadcast`. And it raises a readable error where a rule
-# or a source is missing. (`check_rules` and `check_reached`, from `levels/support`, raise these.)
+# `backward_pass` is the walk from above, with three additions. It skips what the target does not depend on. It sums
+# a gradient down to the shape of its input, with your `unbroadcast`. And it raises an error where a rule or a
+# source is missing, in `check_rules` and `check_reached` from `levels/support`. (For a source that was not used,
+# TensorFlow returns `None` and says nothing.) A target with several numbers stands for their sum, so `spread` gives
+# each of them a 1.
 
 # %%
 #| export autodiff most backward_pass
@@ -821,14 +755,10 @@ def backward_pass(records, target, sources):
 
 
 # %% [markdown]
-# Its loop reads like this: for each record from the last one to the first, if the record's result has a
-# gradient, give each input that matters its share. A target with several numbers stands for their sum, so its gradient
-# begins as a one for each number: `spread` repeats the 1.
-#
-# A **GradientTape** is the tape with a method `gradient`, which is this walk. (`tf.GradientTape` · each tensor's
-# `grad_fn`.) It is read once. It also keeps the value of each variable that was read. So `check_taped` can raise an
-# error where the gradient would be wrong, for example if a variable was assigned while the tape was open. (The tape of
-# `levels_more` can be read repeatedly.)
+# A **GradientTape** is the tape with a method `gradient`, which is this walk. It is read once. (In TensorFlow it
+# has the same name. PyTorch has no tape: each tensor holds its own record, its `grad_fn`.) It also keeps the value
+# of each variable that was read. So `check_taped`, from `levels/support`, can refuse a gradient that would be
+# wrong, for example after the variable was assigned.
 
 # %%
 #| export autodiff most GradientTape.do
@@ -844,7 +774,7 @@ class GradientTape(Watcher):
     def __init__(self, **options):
         check_options(GradientTape, options)
         self.records = []  # (op, inputs, attrs, y); None: it does not record
-        self.variables = {}  # variable -> the tensor that it named at first
+        self.variables = {}  # variable -> the tensor that was read first
 
     def do(self, op, plan, inputs, attrs):
         y = self.below.do(op, plan, inputs, attrs)
@@ -874,18 +804,11 @@ class GradientTape(Watcher):
     __reduce__ = not_copied("a tape", "it belongs to the tensors that it recorded")
 
 
-# %%
-with GradientTape() as tape:
-    loss = (x * w + b - y) ** 2
-dw, db = tape.gradient(loss, [w, b])
-print(f"w gets {float(dw)}, b gets {float(db)}")
-
-
 # %% [markdown]
 # ## Checking a rule with a nudge (3 min)
 #
-# It is easy to write a wrong rule, and no error tells you. So we check the rules of `@` and `*`: we nudge one number
-# of a matrix up and down, and compare the slope with the tape's:
+# It is easy to write a wrong rule, and no error tells you. So we check the rules of `@` and `*`: we nudge one
+# number of a matrix up and down, and compare the slope with the tape's:
 
 # %%
 draw = np.random.default_rng(0)
@@ -907,7 +830,6 @@ nudge[1, 0] = 1e-6
 by_nudge = float(total(constant(start + nudge)) - total(constant(start - nudge))) / 2e-6
 print(f"by the tape {by_tape(constant(start)):.6f}, by a nudge {by_nudge:.6f}")
 
-
 # %% [markdown]
 # They agree. (A test of the course checks every rule this way.) Does a nudge also notice a wrong rule? We swap the
 # two rules of `multiply`:
@@ -917,15 +839,16 @@ right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
 print(f"by a wrong tape {by_tape(constant(start)):.6f}")
 VJPS["multiply"] = right
 
-
 # %% [markdown]
 # It does: the two are far apart.
 #
-# **A good place to stop.** You have a tape that gives the slope of any function of tensors, and you have checked it.
+# **A good place to stop.** You have a tape that gives the slope of any function of tensors, and you have checked
+# it.
 #
 # ## A train step (4 min)
 #
-# In a train step of the line, the forward pass is the formula. The backward pass is one line, and nobody derived it.
+# In a train step of the line, the forward pass is the formula. The backward pass is one line, and nobody derived
+# it.
 
 # %%
 task = tasks.linear()
@@ -947,45 +870,108 @@ def step(rows, target):
 from levels import kernels
 
 x_, y_ = constant(task.x), constant(task.y)
-losses = [float(step(gather(x_, i), gather(y_, i))) for i in task.batches]
-below = kernels.tasks.linear_regression(*task[:2], *task[4:7])
-print(f"losses {losses[0]:.4g}, {losses[1]:.4g}, … {losses[-1]:.4g}")
-print("equal to level 2's:", losses == below.losses.tolist())
 
+
+def train(step, batches):
+    w.assign(task.weights[0])
+    b.assign(task.weights[1])
+    return [float(step(gather(x_, i), gather(y_, i))) for i in batches]
+
+
+losses = train(step, task.batches)
+print(f"losses {losses[0]:.4g}, {losses[1]:.4g}, … {losses[-1]:.4g}")
 
 # %% [markdown]
-# How long does a step take?
+# Are they level 2's? And how long does a step take?
 
 # %%
-import timeit
-
-
-def microseconds(run, count):
-    return min(timeit.repeat(run, number=count, repeat=5)) / count * 1e6
-
+level_2 = kernels.tasks.linear_regression
+below = level_2(*task[:2], *task[4:7]).losses
+print("losses equal to level 2's:", losses == below.tolist())
 
 # %% tags=["nbval-ignore-output"]
-rows, target = gather(x_, task.batches[0]), gather(y_, task.batches[0])
-t_step = microseconds(lambda: step(rows, target), 100)
-t_below = microseconds(lambda: kernels.tasks.linear_regression(*task[:2], task.weights, task.batches[:1000]), 1) / 1000
-print(f"µs per step: {t_step:.0f}, level 2 {t_below:.0f}")
+import timeit
+
+hundred = task.batches[:100]
+launches = functools.partial(level_2, *task[:2], task.weights, hundred)
+for name, run in {"level 2": launches, "here": lambda: train(step, hundred)}.items():
+    print(f"{name}: {min(timeit.repeat(run, number=1)) * 1e4:.0f} µs per step")
+
+# %% [markdown]
+# Comfort has a price. Each op passes the door and finds new memory. The ops of the forward pass are also recorded,
+# and read on the way back. On level 1 the step was one program without any Python. In the second sitting, the step
+# above becomes such a program.
+#
+# ## A module finds its variables (4 min)
+#
+# The tape was asked for `[w, b]`. A model with many parts has to list its variables, too. A **module** finds them:
+# in its attributes, and in lists, dicts and modules among them. `find_parts`, from `levels/support`, goes through
+# these, and finds each part once. A part's name is the way to it, such as `layers.0.kernel`. The **weights** of a
+# module are the values of its variables, as NumPy arrays that can be read and set. Level 4 builds on it.
+
+# %%
+#| export module
+"""A module finds its variables."""
+
+import copy
+
+from levels.support.checks import check_weights
+from levels.support.parts import find_parts
+
+
+class Module:
+    """A holder of variables: in attributes, and in lists, dicts and modules there.
+
+    A part whose class has an attribute `excluded`, such as a metric, is left out.
+    """
+
+    def named(self, kind):
+        """Return {"layers.0.w": part of a class}. Raises ValueError for equal names."""
+        return find_parts(self, Module, kind)
+
+    __copy__ = copy.deepcopy  # a copy owns variables of its own
+
+    variables = property(lambda self: list(self.named(Variable).values()))
+    trainable_variables = property(lambda m: [v for v in m.variables if v.trainable])
+
+    def get_weights(self):
+        """Return the values of all variables, as NumPy arrays."""
+        return [variable.numpy() for variable in self.variables]
+
+    def set_weights(self, weights):
+        """Assign these arrays to all variables, in order. Raises ValueError."""
+        named = self.named(Variable)
+        values = check_weights(weights, named, as_tensor)
+        for variable, value in zip(named.values(), values):
+            variable.assign(value)
 
 
 # %% [markdown]
-# Comfort has a price. Here each op passes the door and finds new memory. The ops of the forward pass are also
-# recorded, and read on the way back. On level 1 the step was one program without any Python. The rest of this
-# notebook turns the step above into such a program.
-#
+# A copied module gets variables of its own. For that, Python has to know how to copy a tensor and a variable.
+
+# %%
+#| export tensors
+import copyreg
+
+copyreg.pickle(Tensor, lambda x: (as_tensor, (x.numpy(),)))
+copyreg.pickle(Variable, lambda v: (Variable, (v.numpy(), v.name, v.trainable)))
+
+# %%
+line = Module()
+line.w, line.b = w, b
+line.named(Variable)
+
+# %% [markdown]
 # **A good place to stop.** Tensors train a line. The losses are level 2's to the last bit, but each step is slow.
 # This is the end of the first sitting.
 
 # %% [markdown]
-# ## Written down, not run (13 min)
+# ## Written down, not run (11 min)
 #
-# The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known. So
-# this interpreter writes each op down as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes
-# together are a **graph**. What a graph begins with, such as an argument, is a **leaf**: a node without inputs, which
-# has a `source` instead.
+# The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known.
+# So this interpreter writes each op down as a **node**, with its `inputs`, the nodes that it reads. All nodes
+# together are a **graph**. A graph begins with **leaves**, such as an argument. A leaf has no inputs, but a
+# `source`.
 
 # %%
 #| export graph
@@ -1011,9 +997,8 @@ class Node:
 
 
 # %% [markdown]
-# While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers. (A tensor
-# with a `source` takes no memory of its own. `NoNumbers`, from `levels/support`, says so where somebody reads its
-# numbers.)
+# While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers.
+# (`NoNumbers`, from `levels/support`, raises an error where somebody reads them.)
 
 # %%
 #| export graph
@@ -1030,19 +1015,15 @@ class Symbol(NoNumbers, Tensor):
         self.trace = trace
         self.node = node
 
-    def __repr__(self):
-        return f"Symbol({self.spec})"
-
 
 # %% [markdown]
-# The interpreter notes a node for each op. What existed before the trace becomes a leaf of the graph. A tensor
-# becomes a constant. A variable stays a variable, since its value differs from step to step. The leaf's `source` is that
-# tensor or that variable.
+# What existed before the trace becomes a leaf: a tensor becomes a constant. A variable stays a variable, since its
+# value differs from step to step. The leaf's `source` is that tensor or that variable.
 #
-# And `assign`? While a function is traced, no variable changes. `env` notes which symbol the variable stands for now.
-# The next `read` gives this symbol, and at the end of the trace it tells the variable's new value. An example: a
-# function reads `w`, assigns `w - 1.0`, and reads `w` again. The first read makes a leaf, the second read gives the
-# symbol of the difference. So what follows in the function uses the new value, as it does when the function just runs.
+# And `assign`? While a function is traced, no variable changes. `env` notes which symbol the variable stands for
+# now, and the next `read` returns this symbol. Take a function that reads `w`, assigns `w - 1.0`, and reads `w`
+# again. The first read makes a leaf. The second gives the symbol of the difference. At the end of the trace, `env`
+# tells the variable's new value.
 
 # %%
 #| export graph
@@ -1084,8 +1065,7 @@ class Trace(Interpreter):
 
 
 # %% [markdown]
-# A `Graph` holds the nodes. It says which of them are the results and, for each assigned variable, which node is its
-# new value.
+# A `Graph` says which nodes are the results, and which node is the new value of each assigned variable.
 
 
 # %%
@@ -1098,10 +1078,7 @@ class Graph:
     outputs: list  # the nodes of the results
     updates: dict  # variable -> the node of its new value
 
-    @property
-    def ops(self):
-        """The nodes that are no leaves."""
-        return [node for node in self.nodes if node.inputs]
+    ops = property(lambda self: [x for x in self.nodes if x.inputs], doc="No leaves.")
 
     def leaves(self, kind):
         """Return {source: leaf} for the leaves of this kind, such as "variable"."""
@@ -1112,8 +1089,8 @@ class Graph:
 
 
 # %% [markdown]
-# `trace` runs a function on symbols. The Specs of the arguments are its **signature**. It returns the graph, and what
-# the function returned. A variable that stands for another node at the end was assigned: it is one of the `updates`.
+# `trace` runs a function on symbols. It is given the Specs of the arguments, their **signature**. A variable that
+# stands for another node at the end was assigned: it is one of the `updates`.
 
 # %%
 #| export graph most trace
@@ -1139,58 +1116,42 @@ def trace(python, signature):
     return Graph(here.nodes, outputs, updates), result
 
 
-# %%
-def mean_error(rows, target):
-    return reduce_mean(rows @ w + b - target)
-
-
-cpu = PLACE.device
-signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
-graph, result = trace(mean_error, signature)
-graph, result
-
 # %% [markdown]
-# The graph has five ops, and not one number was computed. The last two are the mean, a sum and a quotient. The result is
-# a symbol, too: Python has run the whole function, and each of its lines got symbols from the lines before.
-#
 # ## A step is data (2 min)
 #
-# Now we trace the whole train step, with its tape and its updates.
+# Now we trace the whole train step, with its tape and its updates:
 
 # %%
-from course.inspection import graphs
-
+cpu = PLACE.device
+signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
 graph, result = trace(step, signature)
 print(graphs.listed(graph))
-print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
-
+print("returned:", result, " new values of", [v.name for v in graph.updates])
 
 # %% [markdown]
-# Forward pass, backward pass and update are in one list. The tape computes its gradients with ops. These ops go
-# through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The gradient of the loss is 1, that
-# of the sum is a tenth of it, and `spread` gives this tenth to each row. t8 and t9 are the two shares of `error`, t10 is
-# your `hand_on`, and t11 is your `unbroadcast`.
-#
-# **A good place to stop.** A train step is now a list of seventeen ops, data that a program can read.
+# Not one number was computed. Forward pass, backward pass and update are in one list: the tape computes its
+# gradients with ops, which go through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The
+# gradient of the loss is 1, that of the sum is a tenth of it, and `spread` gives this tenth to each row. t8 and t9
+# are the two shares of `error`, t10 is your `hand_on`, and t11 is your `unbroadcast`. So a train step is now data:
+# a list of seventeen ops.
 #
 # ## Dead code (6 min)
 #
-# Since a step is data, we can change it. Here is a function that computes something for nothing:
+# Since a step is data, a program can change it. Here is a function that computes something for nothing:
 
 
 # %%
 def wasteful(rows, target):
     exp(rows)  # and nobody needs it
-    return mean_error(rows, target)
+    return reduce_mean(rows @ w + b - target)
 
 
 before, _ = trace(wasteful, signature)
 before
 
-
 # %% [markdown]
-# `needed_by` is **yours**. A node is needed if it is wanted, or if a needed node reads it. In which order must you go
-# through the list, so that once is enough? (The check: of four ops, one is dead, and three are left.)
+# `needed_by` is **yours**. A node is needed if it is wanted, or if a needed node reads it. In which order must you
+# go through the list, so that once is enough? (The check: of four ops, one is dead, and three are left.)
 
 
 # %%
@@ -1229,19 +1190,17 @@ def dce(graph):
 # %%
 dce(before)
 
-
 # %% [markdown]
 # `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same
-# with less work. (Our own step has no dead op.)
+# with less work.
 #
-# ## Replay (11 min)
+# ## Replay (9 min)
 #
-# The easiest way to run a graph is to run its ops in order. Only the leaves are different: an argument, a variable or
-# a constant already has its value, and its `source` says which one it is. `Replay` looks up all plans beforehand, and
-# `run` hands each op to the interpreter at the bottom. At the end of the step, each new value goes into its variable. If
-# two threads did this at the same time, one would overwrite what the other has just stored. So a lock lets one thread
-# in. (`alias`, from `levels/support`, makes another tensor of the same numbers.) The method `over` runs many steps, and
-# `_stacked` makes one tensor of their losses.
+# The easiest way to run a graph is to run its ops in order. `Replay` looks up all plans beforehand. In `run`, each
+# leaf gets its value from its `source`, and each op goes to the interpreter at the bottom. At the end of the step,
+# each new value goes into its variable: here `assign` takes effect. A lock keeps other threads out. (`alias`, from
+# `levels/support`, makes another tensor of the same numbers.) `over` runs many steps, and `_stacked` collects their
+# losses.
 
 # %%
 #| export replay most Replay.run
@@ -1257,10 +1216,8 @@ class Replay:
         self.graph = graph
         self.why = why
         self.lock = threading.Lock()
-        self.plans = []
-        for node in graph.ops:
-            specs = [x.spec for x in node.inputs]
-            self.plans.append((node, planned(node.op, specs, node.attrs)))
+        specs = {node: [x.spec for x in node.inputs] for node in graph.ops}
+        self.plans = [(x, planned(x.op, specs[x], x.attrs)) for x in graph.ops]
 
     def run(self, args):
         """Run one step: update the variables, and return the results."""
@@ -1285,22 +1242,20 @@ class Replay:
 
 # %%
 #| export replay
-from levels.support.programs import check_single
+from levels.support.programs import single_numbers
 
 
 def _stacked(steps):
     """Return a tensor for each result, with one number per step."""
-    check_single(*steps)
-    numbers = [[x.numpy().reshape(()) for x in results] for results in steps]
-    return [constant(np.array(x)) for x in zip(*numbers)]
+    return [constant(np.array(numbers)) for numbers in zip(*single_numbers(steps))]
 
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
     "03-print",
-    "`step` gets a line `print('step', loss)`. It is traced once, and then its graph is run 100 times. "
-    "What is printed?",
+    "`step` gets a line `print('step', loss)`. It is traced once, and then its graph "
+    "is run 100 times. What is printed?",
     choices=["100 lines, each with a loss", "one line, with a symbol", "nothing"],
 )
 
@@ -1312,50 +1267,34 @@ def talking_step(rows, target):
     return loss
 
 
-talking = Replay(trace(talking_step, signature)[0])
-for i in task.batches[:100]:
-    talking.run([gather(x_, i), gather(y_, i)])
-
+replay = Replay(trace(talking_step, signature)[0])
+again = train(lambda *args: replay.run(args)[0], hundred)
 
 # %%
 checks.answer_to("03-print")
 
-
-# %% [markdown]
-# We train on the first hundred batches again, from the same start:
-
-
 # %%
-def hundred(step):
-    w.assign(task.weights[0])
-    b.assign(task.weights[1])
-    return [float(step(gather(x_, i), gather(y_, i))) for i in task.batches[:100]]
-
-
-smaller = dce(graph)
-replay = Replay(smaller)
-again = hundred(lambda *args: replay.run(args)[0])
-print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the step's: {again == losses[:100]}")
-
+print("losses equal to the step's:", again == losses[:100])
 
 # %% [markdown]
-# The losses are the same, and `step` itself did not run. But each op is still its own launch.
+# The losses are the same, without the Python code of `step`. But each op is still its own launch.
 #
 # **A good place to stop.** A step runs as a list of ops, without the Python code that it came from.
 #
-# ## Which ops have rows (8 min)
+# ## Which ops have rows (5 min)
 #
 # No row of the batch needs another row. So a step can be a loop over the rows, which adds each row's shares to the
-# sums. The update of the variables follows the loop. You wrote that program by hand in notebook 01. Now we write it
-# from the graph, with the same assembler.
+# sums. The update follows the loop. You wrote that program by hand in notebook 01. Now we write it from the graph.
 #
-# Which op belongs where? The plans tell us. We make the plan of each op a second time, for a batch with **one row
-# more**. If the result grows, it has one value per row. (Some ops of `levels_more`, such as `reshape`, have a shape as
-# an attribute. If that shape begins with the batch size, it grows, too.) Where there is no such plan, `NoProgram` says
-# why this graph stays a list of ops.
+# Which op belongs where? The plans tell us. We make each plan a second time, for a batch with **one row more**, and
+# see whether the result grows. Take `rows @ w + b`. For ten rows, the product has the shape (10, 1), and for eleven
+# (11, 1): one number per row. The loss has the shape () in either case, and it reads rows: it is a sum. The shape
+# of `w` is (2, 1), whatever the batch.
 #
-# Take `rows @ w + b`. For ten rows, the product has the shape (10, 1), and for eleven rows (11, 1): one number per row.
-# The loss has the shape () in either case, and it reads rows: it is a sum. The shape of `w` is (2, 1), whatever the batch.
+# So each node belongs to one of four parts. The result of a `row` grows. A `sum` reads rows, but its result does
+# not grow. What needs a sum comes `after` the loop, and the rest comes `before` it. `larger_spec`, from
+# `levels/support`, looks up the larger plan. If there is none, or if an op needs both rows and a sum over rows,
+# `NoProgram` says why the graph stays a list of ops.
 
 # %%
 #| export row_program
@@ -1366,33 +1305,6 @@ from levels.support import programs
 NoProgram = programs.NoProgram  # the reason why a graph cannot become a program
 
 
-def _with_one_more(node, inputs, batch):
-    """Return a node's Spec for one row more, from its inputs' Specs for one more."""
-    spec = node.spec
-    grown = (batch + 1, *spec.shape[1:])
-    if node.op == "input" and spec.shape[:1] == (batch,):
-        return spec.device.spec(grown, spec.dtype)
-    if inputs == [x.spec for x in node.inputs]:
-        return spec
-    attrs = node.attrs
-    if attrs.get("shape", ())[:1] == (batch,):
-        attrs = attrs | {"shape": grown}
-    try:
-        larger = planned(node.op, inputs, attrs).spec
-    except ValueError as why:  # for example, the step has a shape written into it
-        raise NoProgram(f"{node!r} is for {batch} rows alone ({why})") from None
-    if larger is not spec and larger.shape != grown:
-        raise NoProgram(f"{node!r} grows by more than a row")
-    return larger
-
-
-# %% [markdown]
-# If an op reads rows but its result keeps its size, the op is a sum over rows. Whatever needs such a sum runs after the
-# loop, and the rest can run before it. An op that reads both rows and a sum over rows cannot be computed row by row.
-
-
-# %%
-#| export row_program
 def row_parts(graph, batch):
     """Return {node: its part, "before", "row", "sum" or "after"}. Raises NoProgram."""
     parts = {}
@@ -1402,7 +1314,8 @@ def row_parts(graph, batch):
         needs_sum = bool(read & {"sum", "after"})
         if "row" in read and needs_sum:
             raise NoProgram(f"{node!r} needs more than a row at a time")
-        larger[node] = _with_one_more(node, [larger[x] for x in node.inputs], batch)
+        inputs = [larger[x] for x in node.inputs]
+        larger[node] = programs.larger_spec(planned, node, inputs, batch)
         if larger[node] is not node.spec:
             parts[node] = "row"
         elif "row" in read:
@@ -1413,27 +1326,23 @@ def row_parts(graph, batch):
 
 
 # %%
-from course.figures.drawing import graph_drawing
-
-parts = row_parts(smaller, 10)
-graph_drawing(smaller, ["rows", "target"], parts)
-
+parts = row_parts(graph, 10)
+figures.drawing.graph_drawing(graph, ["rows", "target"], parts)
 
 # %% [markdown]
 # What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
-# up: the sum of the squares, and the slopes of `w` and `b`. Pink comes after: the loss and the update. Grey comes before:
-# the gradient of the sum. The variables are orange.
+# up: the sum of the squares, and the slopes of `w` and `b`. Pink comes after: the loss and the update. Grey comes
+# before.
 #
-# ## An op, one row at a time (12 min)
+# ## An op, one row at a time (9 min)
 #
-# How is an op computed for a single row? A `matmul` is computed by notebook 01's `dot`. Any other op needs its scalar
-# function of notebook 02, which is called for each number. These functions use only what floats and registers both can
-# do. With Python's floats they compute a number. With registers of an assembler they *write* the instructions.
+# How is an op computed for a single row? A `matmul` is computed by notebook 01's `dot`. Any other op calls its
+# scalar function of notebook 02 for each number. These functions use only what floats and registers both can do.
+# With Python's floats they compute a number. With registers of an assembler they *write* the instructions.
 #
-# `_each` calls a function for every number of an array. An array may hold floats or registers: to NumPy, both are
-# objects. `_elementwise` is for all ops that have a scalar function. `_products` is for `matmul`, and `_repeated` for
-# `spread`, which repeats a number along an axis. A scalar function that branches with `if` on a number cannot become
-# instructions, because no number is known. Then `told_by`, from `levels/support`, raises `NoProgram`.
+# `_each` calls a function for every number of an array, be they floats or registers: to NumPy, both are objects.
+# `_repeated` is for `spread`. (An `if` on a number cannot become instructions, because no number is known. Then
+# `told_by`, from `levels/support`, raises `NoProgram`.)
 
 # %%
 #| export row_program
@@ -1477,122 +1386,80 @@ def _repeated(node, shape, dy, x):
 # op -> its numbers, from those of its inputs; else `_elementwise`
 LOWERINGS = {"matmul": _products, "spread": _repeated}
 
-
 # %% [markdown]
-# An op that adds rows up has a row in a second table, `SHARES`. It says what a single row adds to each of the op's
-# sums. For the slopes of `w`, the share is the row times the gradient of its error.
+# `_numbers_of` chooses the function for an op. An op that adds rows up has a row in a second table, `SHARES`. It
+# says what a single row adds to the op's sums. For the slopes of `w`, this is the row times the gradient of its
+# error.
+
 
 # %%
 #| export row_program
+def _numbers_of(node, part, inputs):
+    """Return the numbers of an op, for one row if it has rows, from those of inputs."""
+    shape = (1, *node.spec.shape[1:]) if part == "row" else node.spec.shape
+    return LOWERINGS.get(node.op, _elementwise)(node, shape, *inputs)
+
+
 SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
     "matmul": lambda shape, x, dy: [x.T * dy],
     "reduce_sum": lambda shape, x: x.reshape(-1, *shape),
 }
 
-
 # %% [markdown]
-# First we run the whole step with Python's own floats. What comes before is computed once. Then, for each row, all blue
-# ops are computed, and each green op adds a share to its sum. What comes after is computed last. `values` holds the
-# numbers of each node. For a node with rows, these are the numbers of the row that is computed now, and the next row
-# writes over them.
+# First we run the whole step with Python's own floats. What comes before is computed once. Then, for each row, all
+# blue ops are computed, and each green op adds a share to its sum. What comes after is computed last. Of a blue
+# node, `values` holds the numbers of the current row.
 
 
 # %%
-def value_of(node, inputs):
-    shape = node.spec.shape
-    if parts[node] == "row":
-        shape = (1, *shape[1:])  # of one row
-    return LOWERINGS.get(node.op, _elementwise)(node, shape, *inputs)
-
-
 def by_rows(graph, args):
-    values = {x: x.source.numpy() for x in graph.nodes if x.op in ("variable", "constant")}
+    known = graph.leaves("variable") | graph.leaves("constant")
+    values = {x: source.numpy() for source, x in known.items()}
     sums = {x: 0.0 for x in graph.ops if parts[x] == "sum"}
 
     def compute(part):
         for x in graph.ops:
             if parts[x] == part:
-                values[x] = value_of(x, [values[y] for y in x.inputs])
+                values[x] = _numbers_of(x, part, [values[y] for y in x.inputs])
 
     compute("before")
     for k in range(len(args[0])):  # the loop over the rows
-        values |= {x: args[x.source][k : k + 1] for x in graph.nodes if x.op == "input"}
+        for number, x in graph.leaves("input").items():
+            values[x] = args[number][k : k + 1]
         compute("row")
         for x in sums:
             for share in SHARES[x.op](x.spec.shape, *[values[y] for y in x.inputs]):
                 sums[x] = sums[x] + share
     values |= sums
     compute("after")
-    new = {v.name: values[x].ravel() for v, x in graph.updates.items()}
-    return values[graph.outputs[0]].item(), new
-
-
-# %%
-hundred(step)
-loss, new = by_rows(smaller, [rows.numpy(), target.numpy()])
-print(f"by rows:    loss {loss:.6f}, w {new['w'][0]:.6f} {new['w'][1]:.6f}, b {new['b'][0]:.6f}")
-loss = float(step(rows, target))
-print(f"op by op:   loss {loss:.6f}, w {w.numpy()[0, 0]:.6f} {w.numpy()[1, 0]:.6f}, b {b.numpy()[0, 0]:.6f}")
-
-
-# %% [markdown]
-# Both give the same numbers. So a list of ops on whole batches has become a loop over rows: the ops stay, and each of
-# them takes one row at a time.
-#
-# Now to machine code. We give `value_of` registers in place of floats. Here are the first two blue ops,
-# x·w and + b:
-
-
-# %%
-from levels.hardware import Assembler
-
-
-def loaded(name, *shape):
-    array, places = asm.array(name, *shape), [*np.ndindex(shape)]
-    return np.array([asm.load(array, *place) for place in places]).reshape(shape)
-
-
-asm = Assembler("one row", "f8")
-product, plus, *_ = smaller.ops
-value_of(plus, [value_of(product, [loaded("row", 1, 2), loaded("w", 2, 1)]), loaded("b", 1, 1)])
-print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
-
-# %% [markdown]
-# Two products are added to 0.0, then the bias, as in notebook 01.
-#
-# **A good place to stop.** The parts of the step are found, and its ops can write instructions. This is the end of the
-# second sitting.
-#
-# ## The row program (19 min)
-#
-# The program of the step is `by_rows`, written with an assembler. Arguments and variables lie in arrays. If an argument
-# has rows, one row of it is loaded at a time. `_place` says where a number lies in its array.
-
-
-# %%
-#| export row_program
-def _place(index, row, before=()):
-    """Return where a number lies in an array, or in row `row`. `before`: in front."""
-    place = index if row is None else (row, *index[1:])
-    return (*before, *place) or (0,)
-
-
-def _loaded(a, array, shape, row):
-    """Write the loads of an array, or of a row of it. Return the registers."""
-    values = np.empty(shape, object)
-    for index in np.ndindex(shape):
-        values[index] = a.load(array, *_place(index, row))
     return values
 
 
-# %% [markdown]
-# An `OpWriter` does what `compute` did above. First it declares the arrays of the program: the row numbers of all batches, the
-# results, the arguments and the variables. Then it computes, as above, but its `values` are registers, and its sums are
-# the assembler's. A constant is written into the program, number by number. A leaf is loaded from its array.
+batch = task.x[hundred[0]], task.y[hundred[0]]
+values = by_rows(graph, batch)
+new = values[graph.updates[w]].astype(float)
+print("row by row: loss", values[graph.outputs[0]], " w", *new)
+print("op by op:   loss", step(*map(constant, batch)).numpy(), " w", *w.numpy())
 
+# %% [markdown]
+# Both give the same numbers. So a list of ops on whole batches has become a loop over rows: the ops stay, and each
+# of them takes one row at a time.
+#
+# **A good place to stop.** You know which ops have rows, and how a list of ops becomes a loop over rows.
+#
+# ## The row program (15 min)
+#
+# The program of the step is `by_rows`, written with an assembler: the same functions get registers in place of
+# floats. So they write instructions, and nothing is computed yet. First an `OpWriter` declares the arrays of the
+# program, with `declared` from `levels/support`. Then its `compute` does what `compute` did above. A constant is
+# written into the program. A leaf is loaded from its array by `load_all`; if it has rows, one row at a time.
 
 # %%
 #| export row_program
+from levels.hardware import Assembler
+from levels.support.programs import declared, load_all, store_all
+
+
 class OpWriter:
     """Writes the ops of a graph as instructions, for batches of one size."""
 
@@ -1603,30 +1470,22 @@ class OpWriter:
         self.parts = parts
         self.batch = batch
         self.values = {}  # node -> its numbers or registers, as an array: of one row
-        inputs = graph.leaves("input")
-        self.a = self.assembler("steps", [*inputs.values()][0].spec.dtype)
+        (first, *_) = graph.leaves("input").values()
+        self.a = self.assembler("steps", first.spec.dtype)
         self.batches = self.a.array("batches", "steps", batch, rows_of="rows")
-        self.outs = []
-        for k, node in enumerate(graph.outputs):
-            self.outs.append(self.a.array(f"out{k}", "steps", *node.spec.shape))
-        self.arrays = {}  # the number of an argument, or a variable -> its array
-        for source, x in (inputs | graph.leaves("variable") | graph.updates).items():
-            shape = x.spec.shape or (1,)
-            if source in inputs and parts[x] == "row":
-                shape = ("rows", *shape[1:])
-            self.arrays[source] = self.a.array(f"array{len(self.arrays)}", *shape)
+        self.outs, self.arrays = declared(self.a, graph, parts)
 
     def value_of(self, node, row):
         """Write an op, the loads of a leaf, or new sums. Return the registers."""
-        shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
         if self.parts[node] == "sum":
-            return _each(lambda _: self.a.sum(), np.empty(shape))
+            return _each(lambda _: self.a.sum(), np.empty(node.spec.shape))
         if node.op == "constant":
             return node.source.numpy().astype(object)
         if not node.inputs:
-            return _loaded(self.a, self.arrays[node.source], shape, row)
-        lower = LOWERINGS.get(node.op, _elementwise)
-        return lower(node, shape, *[self.values[x] for x in node.inputs])
+            shape = node.spec.shape if row is None else (1, *node.spec.shape[1:])
+            return load_all(self.a, self.arrays[node.source], shape, row)
+        inputs = [self.values[x] for x in node.inputs]
+        return _numbers_of(node, self.parts[node], inputs)
 
     def compute(self, part, row=None):
         """Write all ops of a part."""
@@ -1636,11 +1495,13 @@ class OpWriter:
 
 
 # %% [markdown]
-# A `StepWriter` does what `by_rows` does. `write` puts the parts into two loops: over the steps, and over the rows of a batch. Read
-# `write` beside `by_rows`: before, the loop over the rows, the sums, after. Its first line inside the inner loop loads a
-# row's number, as your programs did in notebook 01. At the end of each step, `keep` stores the results, and the new values into the variables' own arrays. So the next step loads
-# what this step has stored: that is what became of `assign`. (A new value may belong to a row: with a single row, the
-# gradient of a bias needs no sum.)
+# A `StepWriter` does what `by_rows` does. Read `write` beside it: before, the loop over the rows, the sums, after.
+# One more loop stands around all of it, the loop over the steps. And a row's number is loaded first, as in notebook
+# 01.
+#
+# What has become of `assign`? At the end of each step, `keep` stores the new values into the variables' own arrays.
+# So the next step loads what this step has stored. (`keep` also stores the results. Some have a number for each
+# row, such as a prediction.)
 
 # %%
 #| export row_program
@@ -1688,26 +1549,21 @@ class StepWriter(OpWriter):
         stores += [(x, self.arrays[v], ()) for v, x in self.graph.updates.items()]
         for node, array, before in stores:
             if (self.parts[node] == "row") == (row is not None):
-                for index, value in np.ndenumerate(self.values[node]):
-                    self.a.store(value, array, *_place(index, row, before))
+                store_all(self.a, array, self.values[node], row, before)
 
 
 # %% [markdown]
-# `RowProgram` checks the graph, writes the program, and calls it with the addresses of all arrays. The program holds
-# numbers of one float dtype, on a CPU. If you have replaced the kernel of an op that is not elementwise, such as
-# `matmul`, no program is made, so that your kernel runs.
+# `RowProgram` checks the graph, writes the program, and launches it. The checks, from `levels/support`, accept one
+# float dtype, on a CPU. If you have replaced the kernel of `matmul`, no program is made, so that your kernel runs.
 #
-# A program takes a block of whole numbers: first the sizes, then the addresses. `words` packs them. `run` is a single
-# step on all rows that it gets: one step, so many rows, and the row numbers 0, 1, 2, … of `every`. `over` runs as many
-# steps as `batches` has rows. The program overwrites the variables' numbers in place. Meanwhile `LockAll` holds their
-# locks, and `pinned_address` says where the numbers are. (Both are from `levels/support`, and so are the checks.)
+# A program takes whole numbers: sizes, and the addresses of arrays. `Block`, from `levels/support`, packs them, and
+# locks the variables while the program overwrites their numbers. `run` is a single step on all given rows: `every`
+# holds their numbers. `over` runs as many steps as `batches` has rows.
 
 # %%
 #| export row_program
-import struct
-
 from levels.support.programs import check_fits, check_rows
-from levels.support.storage import LockAll, address_of, pinned_address
+from levels.support.storage import Block
 
 
 class RowProgram:
@@ -1721,10 +1577,9 @@ class RowProgram:
         self.parts = row_parts(graph, batch) if batch else {}
         check_rows(self.parts)
         self.program = self.writer(graph, self.parts, batch).write()
-        self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [*graph.leaves("input")]
         self.variables = [*graph.leaves("variable") | graph.updates]
-        self.locks = LockAll(self.variables)
+        self.block = Block(self.program.words, self.variables, graph.updates)
         self.specs = [x.spec for x in graph.outputs]
         self.every = np.arange(batch, dtype=np.int64)
         self.once = 1, batch, self.every.ctypes.data
@@ -1732,12 +1587,9 @@ class RowProgram:
     def launch(self, args, specs, sizes):
         """Run the program, which overwrites the variables. Return the results."""
         outs = [Tensor(spec) for spec in specs]
-        given = [args[k] for k in self.inputs]
-        addresses = [address_of(x.data) for x in [*outs, *given]]
-        with self.locks:  # any thread may call it
-            for v in self.variables:
-                addresses.append(v.pinned or pinned_address(v, v in self.graph.updates))
-            self.program.run(self.words(*sizes, *addresses))
+        arrays = [x.data for x in [*outs, *[args[k] for k in self.inputs]]]
+        with self.block.locks:  # any thread may call it
+            self.program.run(self.block.words(sizes, arrays))
         return outs
 
     def run(self, args):
@@ -1755,29 +1607,27 @@ class RowProgram:
 
 
 # %%
-program = RowProgram(smaller, 10)
-instructions = [line.strip() for line in program.program.text.splitlines() if line.strip()[:1] == "%"]
-print(*[line for line in instructions if " = f" in line][:10], sep="\n")
-once = hundred(lambda *args: program.run(args)[0])
-print(f"losses {once[0]:.4g}, {once[1]:.4g}, … {once[-1]:.4g}; equal to the step's: {once == losses[:100]}")
-
+program = RowProgram(graph, 10)
+once = train(lambda *args: program.run(args)[0], hundred)
+print("losses equal to the step's:", once == losses[:100])
+print(*[x for x in program.program.text.splitlines() if " = f" in x][:10], sep="\n")
 
 # %% [markdown]
-# These are its first arithmetic instructions. The first five lines are the prediction. Then come the error, its square,
-# the two shares of the error's gradient, and their sum. (0x3FB999999999999A is 0.1.) The losses are the same to the last
-# bit, and one launch does a step. **When do kernels run at all?** In eager mode and in a replay, one for each op. In a
-# row program, none: their scalar functions were called once, when the program was written.
+# The losses are the same to the last bit, and one launch does a step. The first five instructions are the
+# prediction, whose sum starts at 0.0. Then come the error, its square, the two shares of the error's gradient, and
+# their sum. (0x3FB999999999999A is 0.1.)
+#
+# **When do kernels run at all?** In eager mode and in a replay, each op launches one. In a row program, no kernel
+# runs: the scalar functions were called once, when the program was written.
 #
 # **A good place to stop.** A train step is one program, and its losses are right to the last bit.
 #
-# ## A function, compiled once (15 min)
+# ## A function, compiled once (14 min)
 #
-# What is left is to do all of that once: trace, make smaller, write the program, keep it. `function` does this for any
-# function (`tf.function` · `torch.compile`).
-#
-# Two lists can be extended from outside. (`levels_more` does this.) `PASSES` make a graph smaller. `BACK_ENDS` make a
-# program of it. They are tried in the order of the list, and one that does not fit raises `NoProgram`. If none fits,
-# `say_replayed`, from `levels/support`, says once that the ops are replayed, and why. That is slower.
+# What is left is to do all of that once: trace, apply the passes, write the program, keep it. `function` does this
+# for any function, as `tf.function` and `jax.jit` do. `BACK_ENDS` make a program of a graph. If one does not fit,
+# it raises `NoProgram`, and the next one is tried. If none fits, the ops are replayed, which is slower, and
+# `say_replayed`, from `levels/support`, says so.
 
 # %%
 #| export functions
@@ -1801,23 +1651,19 @@ def _program_of(function, graph, batch, over):
 
 
 # %% [markdown]
-# A function has one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that
-# Python reads, such as the learning rate in a closure, is read once, during the trace, and its value is kept.
-# (`tf.function` has the same rule; [guards](more/03_guards.ipynb) watch for changes.) The key also has a number that
-# grows when a kernel in `KERNELS` is replaced: then a new program is made.
+# A function has one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything
+# else that Python reads, such as the learning rate in a closure, is read once, during the trace. (`tf.function` has
+# the same rule; [guards](more/03_guards.ipynb) watch for changes.) If a kernel is replaced, `KERNELS.version`
+# changes, and so does the key.
 #
-# Read `compile` as a summary of this notebook: trace, run the passes, choose a back end. `program` looks the key up. If
-# there is no program yet, `made_once`, from `levels/support`, calls `compile` behind the lock, so that two threads do not
-# compile the same program twice. `renew` forgets all programs.
-#
-# A function may make variables in its first call, as a layer does. Then it is traced once more, and the second trace
-# finds them. (`makes_variables`, from `levels/support`, raises an error if there are new ones again. `not_copied`, from
-# there too, refuses a copy.)
+# `compile` is a summary of this notebook: trace, apply the passes, choose a back end. `program` looks the key up.
+# If it is new, `made_once` calls `compile`, for one thread at a time. If the function makes variables in its first
+# call, as a layer does, `settled` traces it once more. (Both are from `levels/support`.)
 
 # %%
 #| export functions
-from levels.support.programs import check_function, made_once
-from levels.support.storage import CREATED, makes_variables
+from levels.support.programs import check_function, check_single, made_once
+from levels.support.storage import settled
 
 
 class _Programs:
@@ -1854,31 +1700,22 @@ class _Programs:
 
     def traced(self, signature, over):
         """Return the graph, and what the function returned."""
-        for again in (False, True):
-            newest = next(CREATED)
-            graph, result = trace(self.python, signature)
-            if not makes_variables(graph, newest, again):
-                break
+        graph, result = settled(lambda: trace(self.python, signature))
         check_single(graph.outputs if over else [])
         return graph, result
 
 
 # %% [markdown]
-# There are two ways to call it. A call runs one step. `over` takes whole arrays and the row numbers of all steps, and
-# hands them to the program in one call. Inside a tape or a trace, a function runs as plain Python, so that the tape or
-# the trace sees every op. For an argument that is not a tensor, `cache_key` gives its part of the key. `batches_of_rows`
-# refuses a row that does not exist, and sets a shorter last batch apart. Both are from `levels/support`.
-#
-# `over` needs no batch to find its program, only the Spec of a batch: the shape of the data, with the batch size in
-# place of the number of rows. A last batch that is shorter has another Spec, and so a second program. `concatenate`
-# joins the losses of both. A function returns what Python returned during the trace, with the program's tensors in it:
-# nothing, one tensor, or several. That is what `packed`, from `levels/support`, does.
+# A call runs one step. `over` takes whole arrays and the row numbers of all steps, and hands them to the program in
+# one call. Inside a tape or a trace, a function runs as plain Python, so that every op is seen. Three functions are
+# from `levels/support`. `cache_key` gives the key of an argument that is not a tensor. `batches_of_rows` splits off
+# a shorter last batch, which needs a program of its own. `packed` returns tensors in the form that Python returned.
 
 # %%
 #| export functions most Function.__call__
 from levels.support.checks import cache_key
-from levels.support.inputs import batches_of_rows
-from levels.support.programs import packed, results_of
+from levels.support.inputs import batches_of_rows, specs_of_batch
+from levels.support.programs import packed
 
 
 class Function(_Programs):
@@ -1906,13 +1743,11 @@ class Function(_Programs):
         if DOOR.top is not DOOR.bottom:
             batches = [rows for part in parts for rows in part]
             steps = [self.python(*[gather(x, i) for x in args]) for i in batches]
-            return packed(_stacked([*map(results_of, steps)]), steps[-1])
+            return packed(_stacked([results_of(step) for step in steps]), steps[-1])
         outs = []
-        whole = [x.spec for x in args]
         for part in parts:
-            size = part.shape[1]
-            specs = [x.device.spec((size, *x.shape[1:]), x.dtype) for x in whole]
-            program, result = self.program(specs, tuple(specs), True)
+            specs = specs_of_batch(args, part)
+            program, result = self.program(specs, specs, True)
             outs.append(program.over(args, part))
         if len(outs) > 1:
             outs = [[constant(np.concatenate(both)) for both in zip(*outs)]]
@@ -1920,7 +1755,6 @@ class Function(_Programs):
 
 
 function = Function
-
 
 # %% [markdown]
 # `eager` opens a `Watcher`, which records nothing. While it is open, `DOOR.top` is not `DOOR.bottom`, and so a
@@ -1936,136 +1770,43 @@ def eager():
 
 # %%
 @function
-def told(rows, target):
+def compiled(rows, target):
     print(f"  Python runs, on {rows}")
     return step(rows, target)
 
 
 for count in (10, 10, 4, 10):
     i = task.batches[0][:count]
-    print(f"{count} rows: loss {float(told(gather(x_, i), gather(y_, i))):.4f}")
+    print(f"{count} rows: loss {float(compiled(gather(x_, i), gather(y_, i))):.4f}")
 
 # %% [markdown]
-# Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a **retrace**.
-# All other calls run the program alone.
-#
-# ## What compiling buys (2 min)
-#
-# The same step, compiled: the first hundred batches are a hundred calls, and all others are one call of `over`.
+# Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a
+# **retrace**. All other calls run the program alone. Now we train: the first hundred batches are a hundred calls,
+# and all others are one call of `over`, with no Python between the steps.
 
 # %%
-compiled = function(step)
-both = hundred(compiled) + compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
-print(f"losses {both[0]:.4g}, … {both[-1]:.4g}; equal to the step's: {both == losses}; traces: {compiled.traces}")
-
-
-# %% tags=["nbval-ignore-output"]
-t_replay = microseconds(lambda: replay.run([rows, target]), 100)
-one = microseconds(lambda: compiled(rows, target), 1000)
-many = microseconds(lambda: compiled.over(x_, y_, task.batches), 1) / len(task.batches)
-print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f}, many in a call {many:.2f}")
-
+both = train(compiled, hundred)
+both += compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
+print("losses equal to the step's:", both == losses)
 
 # %% [markdown]
-# There are two traces, one for single steps and one for `over`. With all steps in one call, no Python runs between
-# them. (A function with `if x > 0.0:` in it is refused, because no number is known while it is traced. Use `where`
-# instead, from [more ops](more/03_more_ops.ipynb).)
+# `over` has a trace of its own. (A function with `if x > 0.0:` in it is refused, because no number is known while
+# it is traced. Use `where`, from [more ops](more/03_more_ops.ipynb).)
+#
+# PyTorch's `torch.compile` works in another way. It reads the function's bytecode. If a Python value changes that
+# the function reads, it compiles again. A `print`, or an `if` on a tensor, breaks the graph in two, and Python runs
+# between the parts.
 #
 # **A good place to stop.** A `function` turns a train step, with its tape, into one program, and keeps it.
 #
-# ## A module finds its variables (6 min)
-#
-# A model with many parts has to list its variables. A **module** finds them in its attributes, and in lists, dicts and
-# modules among them. Its **weights** are the values of these variables, as NumPy arrays that can be read and set. Level 4
-# builds on it.
-
-# %%
-#| export module
-"""A module finds its variables."""
-
-import copy
-
-
-def _inside(x):
-    """List (name, part) of what holds parts. (A copy: other threads may add some.)"""
-    x = vars(x) if isinstance(x, Module) else x
-    if isinstance(x, dict):
-        return list(x.items())
-    return list(enumerate(x)) if isinstance(x, (list, tuple)) else []
-
-
-# %% [markdown]
-# `named` looks into one holder after the other, and remembers what it has seen. A part that stands in two places is
-# found once. Its name is the way to it, such as `layers.0.kernel`. The parts are found in the order in which they were
-# set, and so `set_weights` takes the arrays in the order in which `get_weights` gave them. `check_weights`, from
-# `levels/support`, refuses weights that do not fit, before any variable has changed.
-
-
-# %%
-#| export module
-from levels.support.checks import check_weights
-
-
-class Module:
-    """A holder of variables: in attributes, and in lists, dicts and modules there.
-
-    A part whose class has an attribute `excluded`, such as a metric, is left out.
-    """
-
-    def named(self, kind):
-        """Return {"layers.0.w": part of a class}. Raises ValueError for equal names."""
-        found = {}
-        seen = set()
-        waiting = [("", self)]
-        while waiting:
-            path, part = waiting.pop()
-            if id(part) in seen:
-                continue
-            seen.add(id(part))
-            if isinstance(part, kind) and found.setdefault(path[1:], part) is not part:
-                raise ValueError(f"two parts have the name {path[1:51]!r}")
-            for name, each in reversed(_inside(part)):
-                holds = isinstance(each, (kind, Module, list, tuple, dict))
-                if holds and not hasattr(type(each), "excluded"):
-                    waiting.append((f"{path}.{name}", each))
-        return found
-
-    __copy__ = copy.deepcopy  # a copy owns variables of its own
-
-    variables = property(lambda self: list(self.named(Variable).values()))
-    trainable_variables = property(lambda m: [v for v in m.variables if v.trainable])
-
-    def get_weights(self):
-        """Return the values of all variables, as NumPy arrays."""
-        return [variable.numpy() for variable in self.variables]
-
-    def set_weights(self, weights):
-        """Assign these arrays to all variables, in order. Raises ValueError."""
-        named = self.named(Variable)
-        values = check_weights(weights, named, as_tensor)
-        for variable, value in zip(named.values(), values):
-            variable.assign(value)
-
-
-# %% [markdown]
-# A copied module gets variables of its own. For that, Python has to know how to copy a tensor and a variable.
-
-# %%
-#| export tensors
-import copyreg
-
-copyreg.pickle(Tensor, lambda x: (as_tensor, (x.numpy(),)))
-copyreg.pickle(Variable, lambda v: (Variable, (v.numpy(), v.name, v.trainable)))
-
-
-# %%
-line = Module()
-line.w, line.b = w, b
-line.named(Variable)
-
-
-# %% [markdown]
 # ## The two tasks on this level (7 min)
+#
+# ### Data
+#
+# The data are those of level 1: the line and the two rings. `batches` holds the row numbers of each step.
+
+# %% [markdown]
+# ### Model and training
 #
 # The step is what it was. `@function` stands above it, and the loop over the batches is one call of `over`.
 
@@ -2102,16 +1843,21 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     return Fit(losses, [w.numpy(), b.numpy()], predict)
 
 
+# %% [markdown]
+# ### Result
+#
+# The losses are those of the step above:
+
 # %%
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
-print("losses equal:", fit.losses.tolist() == losses, f"- last {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
+print(f"losses equal: {fit.losses.tolist() == losses}, the last {fit.losses[-1]:.4g}")
 figures.regression(task, fit)
 
 # %% [markdown]
 # ### The second task: a net
 #
-# On level 2 the backward pass of the net was the longest part. Here it is the same single line as above. The forward
-# pass is the formula, `dnn`:
+# On level 2 the backward pass of the net was the longest part. Here it is one line, as above. The forward pass is
+# the formula:
 
 
 # %%
@@ -2125,7 +1871,7 @@ def dnn(x, weights):
 
 
 # %% [markdown]
-# The loss is the formula of levels 1 and 2. The rest of `dnn_classifier` is as in `linear_regression`:
+# The loss is that of levels 1 and 2. The rest is as in `linear_regression`:
 
 
 # %%
@@ -2161,41 +1907,37 @@ from levels import hardware
 rings = tasks.rings()
 ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
 below = hardware.tasks.dnn_classifier(*rings[:2], *rings[4:7])
-print(f"last loss {ring_fit.losses[-1]:.4g}; all equal to level 1's: {(ring_fit.losses == below.losses).all()}")
+print("losses equal to level 1's:", ring_fit.losses.tolist() == below.losses.tolist())
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# ## What this level cost (6 min)
+# ## What this level cost (1 min)
 #
-# Run op by op, a step of the net has some fifty launches. Compiled, all steps together are one launch:
+# `compare.measure` trains both tasks on level 2 and on this level, op by op ("eager") and compiled. The time of a
+# step is predicted by level 1's formula: launches · time of a launch + max(operations / peak, bytes / bandwidth).
 
 # %% tags=["nbval-ignore-output"]
-from course import compare
-
-with eager():
-    op_by_op = compare.microseconds(dnn_classifier, rings._replace(batches=rings.batches[:400]), repeats=3)
-one_program = compare.microseconds(dnn_classifier, rings, steps=24000, repeats=3)
-by_hand = compare.microseconds(hardware.tasks.dnn_classifier, rings, steps=24000, repeats=3)
-print(f"µs per step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's by hand {by_hand:.1f}")
+below = kernels.tasks
+line = compare.measure(task, below.linear_regression, linear_regression, last=1000)
+net = compare.measure(rings, below.dnn_classifier, dnn_classifier, last=50, repeats=1)
+compare.costs(line, net)
 
 # %% [markdown]
-# The compiled step takes about as long as level 1's program, written by hand. The tape and its dicts were used only
-# once, during the trace. (`jax.jit` and `tf.function` with XLA work the same way.)
+# Compiled, all steps are one launch, with no Python between them. (The compiled times include the trace. The
+# prediction leaves out Python, where an eager step spends most of its time.)
 #
-# ### Side by side with level 2
+# ## Side by side (4 min)
 #
-# Look at the row *backward*, for the line and for the net: one line replaces all of level 2's. (A click on a level's
-# name shows a predicted time. It leaves out Python, where an eager step spends most of its time.)
+# Look at the row *backward*, for the line and for the net: one line replaces all of level 2's.
 
 # %%
-line = compare.measure(task, kernels.tasks.linear_regression, linear_regression, last=1000)
-net = compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
 compare.side_by_side(line, net)
 
 # %% [markdown]
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# Here is the line in three spellings, 200 steps each. The formula is the same; `model`, `backward` and `update` differ.
+# Here is the line in three spellings, 200 steps each. The formula is the same; `model`, `backward` and `update`
+# differ.
 
 # %%
 framework_programs.beside(task, linear_regression)
@@ -2207,32 +1949,20 @@ framework_programs.beside(task, linear_regression)
 real_ones.table(3)
 
 # %% [markdown]
-# ## What you will do differently (1 min)
+# ## What you do differently now (1 min)
 #
-# A gradient comes from a walk over a record. If one is missing, you look for what was computed outside it, for example
-# in NumPy. You check your own rule with a nudge. You know that a tape keeps every recorded tensor until it is read.
-# In TensorFlow and JAX you expect a `print` to run once per trace, and a new shape to cause a retrace. (PyTorch's
-# `torch.compile` runs the `print` in every call, and after a second shape it leaves the size open.)
-# When a compiled step is slow or wrong, you print its graph before and after the passes.
-#
-# ## Where to go from here
-#
-# Next comes [4 · Mid-level API](04_mid_level.ipynb): a part owns its variables, and nobody has to name a weight.
-#
-# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its stages 3a and
-# 3b are on this level.
-#
-# Each of these notebooks takes one idea further: [PyTorch's programs](more/03_torch.ipynb) (a tape that is always
-# open), [second derivatives](more/03_second_derivatives.ipynb) (tapes in tapes), [passes](more/03_passes.ipynb),
-# [fused programs](more/03_fused.ipynb) (steps that do not split by rows), [guards](more/03_guards.ipynb), [more
-# ops](more/03_more_ops.ipynb), [several devices](more/03_devices.ipynb).
+# A gradient comes from a walk over a record. If one is missing, you look for what was computed outside it, for
+# example in NumPy. You check your own rule with a nudge. You know that a tape keeps every recorded tensor until it
+# is read. In TensorFlow and JAX you expect a `print` to run once per trace, and a new shape to cause a retrace. In
+# `torch.compile`, a `print` runs in every call, and after a second size the program leaves the size open. When a
+# compiled step is slow or wrong, you print its graph before and after the passes.
 
 # %% [markdown]
 # ## Exercises (75 min, optional)
 #
 # As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this
 # notebook's own tensors, in many shapes, in float32 and in float64. (The exercises that are missing here, such as
-# 03-2, are in the notebooks named above.)
+# 03-2, are in the notebooks named below.)
 #
 # ### 03-1 · A rule for a layer
 #
@@ -2258,7 +1988,7 @@ exercises.begin("03-1")
 
 
 def dense_rule(dy, y, x, w, b):
-    """Return the gradients dx, dw, db of y = x[rows, inputs] @ w[inputs, units] + b, given dy[rows, units]."""
+    """Return dx, dw, db of y = x[rows, inputs] @ w[inputs, units] + b, given dy."""
     return ...
 
 
@@ -2278,7 +2008,7 @@ exercises.begin("03-5")
 
 
 def collected(makers, target):
-    """List the records that made the target, its inputs, their inputs, and so on. The target's own comes last."""
+    """List the records that made the target, its inputs, and so on; its own last."""
     found, waiting = {}, [target]
     for tensor in waiting:  # the list grows during the loop
         if tensor in makers and tensor not in found:
@@ -2313,9 +2043,10 @@ exercises.begin("03-5")
 
 
 def in_order(makers, target):
-    """List the records that the target was made from, each once, after the records that made its inputs.
+    """List the records that the target was made from.
 
-    makers {tensor: the record (op, inputs, attrs, tensor) that made it}; a tensor that no op made is not in it.
+    Each comes once, after the records that made its inputs. makers is {tensor: the
+    record (op, inputs, attrs, tensor) that made it}, without tensors that no op made.
     """
     return ...
 
@@ -2335,6 +2066,18 @@ exercises.check("03-5", in_order)
 #   reaches the loss last, when it has passed everything else.)
 # - Make an op of the `hypotenuse` of notebook 02's exercises, and give it a rule for each input, `dy·a/y` and `dy·b/y`.
 #   Does it agree with a nudge? Where would it not?
+#
+# ## Where to go from here
+#
+# Next comes [4 · Mid-level API](04_mid_level.ipynb): a part owns its variables, and nobody has to name a weight.
+#
+# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its stages
+# 3a and 3b are on this level.
+#
+# Each of these notebooks takes one idea further: [PyTorch's programs](more/03_torch.ipynb) (a tape that is always open),
+# [second derivatives](more/03_second_derivatives.ipynb) (tapes in tapes), [passes](more/03_passes.ipynb), [fused
+# programs](more/03_fused.ipynb) (steps that do not split by rows), [guards](more/03_guards.ipynb), [more
+# ops](more/03_more_ops.ipynb), [several devices](more/03_devices.ipynb).
 #
 # ## Build
 #

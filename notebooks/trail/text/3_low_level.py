@@ -4,7 +4,7 @@
 # **In this notebook you keep a list of every operation, read it backwards, and so get the gradient of every weight.**
 #
 # In notebook 2, the gradients of **the line**, the model `x1·w1 + x2·w2 + b`, were derived by hand. For a model with a thousand weights
-# nobody wants to do that. Here you build the part of a framework that does it for you.
+# nobody wants to do that. Here you build the part of a framework that finds them.
 
 # %% tags=["hide-input"]
 # setup: run me
@@ -17,8 +17,8 @@ figures.you_are_here(3)
 # %% [markdown]
 # ## A surprise to begin with (5 min)
 #
-# The derivative of x³ at 2 is 12. Can one find it without a formula and without a limit? (In Python, `1e-20j` is an imaginary number:
-# 1e-20 times the square root of -1.)
+# The derivative of x³ at 2 is 12. Can one find it without a formula and without a limit? In Python, `1e-20j` is an imaginary number:
+# 1e-20 times `j`, a number whose square is -1. (You need not know more about it. We use it only here.)
 
 
 # %%
@@ -31,7 +31,11 @@ def f(x):
 checks.predict(
     "03-imaginary",
     "What is `f(2 + 1e-20j).imag / 1e-20`?",
-    choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
+    choices=[
+        "0, since 1e-20 is lost beside 2",
+        "about 12, as with a small step",
+        "12, to the last digit",
+    ],
 )
 
 # %%
@@ -41,14 +45,14 @@ f(2 + 1e-20j).imag / 1e-20
 checks.answer_to("03-imaginary")
 
 # %% [markdown]
-# We called `f` with another *kind* of number, and this number carried the derivative along. `f` itself stayed as it was. Our own kind of
-# number will write each operation down, and afterwards we read the list backwards.
+# We called `f` with another *kind* of number, and this number carried the derivative along. `f` itself did not change. Our own kind of
+# number will write each operation down. Afterwards we read that list backwards.
 
 # %% [markdown]
 # ## One door (4 min)
 #
 # When Python sees `x * w`, it calls `__mul__` of x. In our class, every operator calls one function, with the name of the op. We call
-# that function the door, because every operation has to pass it.
+# this function the **door**, because every operation has to go through it.
 
 # %%
 import numpy as np
@@ -96,9 +100,9 @@ print(f"loss {loss.buffer.numpy()};", *[op for op, _, _ in notes])
 # %% [markdown]
 # ## Read it backwards (12 min)
 #
-# Suppose we know how fast the loss changes with the *result* of an op. Call this number `dy`. Then we want to know how fast the loss
-# changes with each *input*. For a sum it is the same `dy`. For a product, y = a·b, the result changes b times as fast as `a`. So `a`
-# gets `dy * b` by the chain rule, and `b` gets `dy * a`.
+# Suppose we know how fast the loss changes with the *result* of an op. Call this number `dy`. How fast does the loss change with each
+# *input*? For a sum, just as fast: `dy`. For a product, r = a·b, the result changes b times as fast as `a`. So, by the chain rule, `a`
+# gets `dy * b`, and `b` gets `dy * a`.
 #
 # This table has one row per op, with one function per input:
 
@@ -111,8 +115,8 @@ RULES = {
 }
 
 # %% [markdown]
-# The walk starts at the loss, whose gradient is 1, and goes through the notes from the last to the first. Each op gives its inputs
-# their share of the gradient. Here is the simplest way to give:
+# The walk starts at the loss, whose gradient is 1, and goes through the notes from the last to the first. Each op gives each of its
+# inputs a share of the gradient. Here is the simplest way to give:
 
 
 # %%
@@ -136,7 +140,11 @@ print("w gets", walk(written, loss, give)[w].buffer.numpy(), "and by hand it is 
 checks.predict(
     "03-half",
     "6 is half of 12. Where did the other half go?",
-    choices=["the rule of the product forgets a factor 2", "`error` is used twice", "`w` was read too early"],
+    choices=[
+        "the rule of the product forgets a factor 2",
+        "`error` is used twice",
+        "`w` was read too early",
+    ],
 )
 
 # %% [markdown]
@@ -189,8 +197,9 @@ print("w gets", walk(written, loss, hand_on)[w].buffer.numpy())
 # %% [markdown]
 # ## The line, by tape (6 min)
 #
-# The `GradientTape` of `levels` does the same for **tensors**: arrays of any shape that go through the door. A `Variable` is a tensor that
-# can get a new value. Instead of fourteen launches, you write the formula, and one line finds all gradients:
+# The `GradientTape` of `levels` does the same for **tensors**: arrays of any shape that go through the door. A `Variable` refers to a
+# tensor, and `assign` makes it refer to another one. Instead of fourteen launches, you write the formula, and one line finds all
+# gradients:
 
 # %%
 from levels.low_level import GradientTape, Variable, function, gather, reduce_mean
@@ -214,10 +223,11 @@ import timeit
 
 x_, y_ = constant(task.x), constant(task.y)
 ten = gather(x_, task.batches[0]), gather(y_, task.batches[0])
-print(f"op by op: {min(timeit.repeat(lambda: step(*ten), number=50, repeat=10)) / 50 * 1e6:.0f} µs a step")
+seconds = min(timeit.repeat(lambda: step(*ten), number=50, repeat=10)) / 50
+print(f"op by op: {seconds * 1e6:.0f} µs per step")
 
 # %% [markdown]
-# It takes even longer than launches by hand, because every op is also written down and read again. But the door can do more:
+# This takes even longer than launches by hand, because every op is also written down and read again. But the door can do more:
 #
 # ```
 #                   ┌─▶  run:    runs the op, and returns a tensor
@@ -226,9 +236,9 @@ print(f"op by op: {min(timeit.repeat(lambda: step(*ten), number=50, repeat=10)) 
 # ```
 #
 # A **symbol** stands for a tensor whose numbers are not known yet, as a `Register` did in notebook 1. When you first use
-# `function(step)`, it calls `step` once, with symbols. So it knows all ops before any of them runs, and writes one program for them, with
-# the assembler of level 1. Its `over` takes all data and the row numbers of each batch. For each batch it fetches these rows and runs a
-# step. All 8,000 steps are one call. How much faster is that?
+# `function(step)`, it calls `step` once, with symbols. So it knows all ops before any of them runs. Then it writes one program for them,
+# with the assembler of level 1. `function(step).over` takes all data, and the row numbers of each batch. It runs all 8,000 steps in one
+# call. How much faster is that?
 
 # %%
 w.assign(constant(task.weights[0]))
@@ -239,17 +249,21 @@ print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex(
 
 # %% tags=["nbval-ignore-output"]
 seconds = min(timeit.repeat(lambda: compiled.over(x_, y_, task.batches), number=1))
-print(f"compiled: {seconds / 8000 * 1e6:.2f} µs a step")
+print(f"compiled: {seconds / 8000 * 1e6:.2f} µs per step")
 
 # %% [markdown]
-# The same bits, in a tiny part of the time. These are the program's first lines of arithmetic:
+# The last loss has the same bits as in notebook 1, and a step takes a tiny part of the time. (The program was written before, so this is
+# not in the time.) These are its first lines of arithmetic:
 
 # %%
 ((program, _),) = compiled.programs.values()
-print(*[line for line in program.program.text.splitlines() if " = f" in line][:6], sep="\n")
+lines = program.program.text.splitlines()
+print(*[line for line in lines if " = f" in line][:6], sep="\n")
 
 # %% [markdown]
-# They are the prediction and the error of a row, which you wrote by hand in notebook 1.
+# They are the prediction and the error of a row, as in notebook 1. (In the second line, the matrix product starts its sum at 0.0.)
+#
+# When do kernels run? Op by op, each op launches one. The compiled program launches none: it contains their formulas, row by row.
 #
 # You can now say how a framework finds gradients, read the rule of an op, and tell what a compiled step does differently.
 #

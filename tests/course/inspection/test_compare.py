@@ -145,6 +145,15 @@ def counted_by_hand(x):
     return pairs(e)
 
 
+def test_what_a_step_costs_is_a_table_with_a_line_for_each_version(capsys, line, net):
+    compared.costs(line, net)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 2 + len(line.rows) + len(net.rows) and printed[0].startswith(line.title)
+    for told, row in zip(printed[1:], line.rows, strict=False):
+        assert told.startswith(row.name) and f" {row.nbytes:,.0f} " in told
+        assert float(told.split()[-1]) == pytest.approx(row.losses[-1], rel=1e-2)
+
+
 def test_lines_are_those_under_the_marks(line, net):
     """Not those that copy, loop and return around them, and those that they call are counted apart."""
     assert marks.line_counts(marks.read(counted_by_hand)) == (1 + 1 + 3, 2)
