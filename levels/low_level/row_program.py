@@ -10,7 +10,8 @@ import numpy as np
 from levels.hardware import Assembler, dot
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 from levels.support import programs
-from levels.support.programs import check_fits, check_form, check_rows, declared, load_all, store_all, told_by
+from levels.support.programs import check_fits
+from levels.support.rows import check_form, check_rows, declared, larger_spec, load_all, store_all, told_by
 from levels.support.storage import Block
 
 from .tensors import Tensor
@@ -28,7 +29,7 @@ def row_parts(graph, batch):
         if "row" in read and needs_sum:
             raise NoProgram(f"{node!r} needs more than a row at a time")
         inputs = [larger[x] for x in node.inputs]
-        larger[node] = programs.larger_spec(planned, node, inputs, batch)
+        larger[node] = larger_spec(planned, node, inputs, batch)
         if larger[node] is not node.spec:
             parts[node] = "row"
         elif "row" in read:

@@ -9,8 +9,9 @@ import numpy as np
 
 from levels.hardware import PLACE, Buffer
 from levels.kernels import planned
-from levels.support.checks import check_number, kept_numbers, numeric_array, pythons_floats
+from levels.support.checks import numeric_array
 from levels.support.operators import SeveralOps
+from levels.support.scalars import check_number, kept_numbers, pythons_floats
 from levels.support.shapes import cast, check_lossless
 from levels.support.storage import Storage
 from levels.support.tapes import leave

@@ -1,7 +1,6 @@
 """Checks of arguments, the same on every level. Each error says what was given, what was expected, and what to do."""
 
 import difflib
-import functools
 import inspect
 
 import numpy as np
@@ -27,13 +26,6 @@ def numeric_array(values):
     return array
 
 
-def pythons_floats(values, array):
-    """Return whether an array was made of Python's floats, and not of NumPy's, which have a dtype."""
-    while isinstance(values, (list, tuple)) and len(values):
-        values = values[0]
-    return array.dtype == np.float64 and not hasattr(values, "dtype")
-
-
 def words_in(values):
     """Return the first different strings among these values for an error, as "'a', 'b', …", or "" if there are none."""
     try:
@@ -42,22 +34,6 @@ def words_in(values):
         found = {}
     shown = [repr(x[:20] if isinstance(x, bytes) else str(x[:20])) for x in found]
     return ", ".join([*shown[:3], *["…"] * (len(shown) > 3)])
-
-
-def check_number(value, dtype):
-    """Raise TypeError for a Python number that would lose something in a tensor of this dtype."""
-    if dtype.kind not in {bool: "b", int: "if", float: "f"}[type(value)]:
-        raise TypeError(f"{value} beside a tensor of {dtype}: cast one of them")
-
-
-def kept_numbers(make):
-    """Decorate `make(number, spec)`: its results are kept in a cache. A training uses few numbers, thousands of times."""
-
-    @functools.lru_cache(maxsize=1024, typed=True)
-    def kept(value, name, spec):  # the name tells 0.0 from -0.0, which are equal
-        return make(value, spec)
-
-    return lambda value, spec: kept(value, value or str(value), spec)
 
 
 def real(value):

@@ -205,7 +205,8 @@ def _placed(array, dtype, device):
 
 # %%
 #| export tensors
-from levels.support.checks import numeric_array, pythons_floats
+from levels.support.checks import numeric_array
+from levels.support.scalars import pythons_floats
 
 
 def constant(values, dtype=None):
@@ -226,7 +227,7 @@ def constant(values, dtype=None):
 
 # %%
 #| export tensors
-from levels.support.checks import check_number, kept_numbers
+from levels.support.scalars import check_number, kept_numbers
 
 
 def as_tensor(value, like=None):
@@ -1301,6 +1302,7 @@ print("losses equal to the step's:", again == losses[:100])
 """A back end that makes a step one program: a loop over the rows, then the update."""
 
 from levels.support import programs
+from levels.support.rows import larger_spec
 
 NoProgram = programs.NoProgram  # the reason why a graph cannot become a program
 
@@ -1315,7 +1317,7 @@ def row_parts(graph, batch):
         if "row" in read and needs_sum:
             raise NoProgram(f"{node!r} needs more than a row at a time")
         inputs = [larger[x] for x in node.inputs]
-        larger[node] = programs.larger_spec(planned, node, inputs, batch)
+        larger[node] = larger_spec(planned, node, inputs, batch)
         if larger[node] is not node.spec:
             parts[node] = "row"
         elif "row" in read:
@@ -1348,7 +1350,7 @@ figures.drawing.graph_drawing(graph, ["rows", "target"], parts)
 #| export row_program
 from levels.hardware import dot
 from levels.kernels import ELEMENTWISE, KERNELS
-from levels.support.programs import check_form, told_by
+from levels.support.rows import check_form, told_by
 
 
 def _each(function, *arrays):
@@ -1457,7 +1459,7 @@ print("op by op:   loss", step(*map(constant, batch)).numpy(), " w", *w.numpy())
 # %%
 #| export row_program
 from levels.hardware import Assembler
-from levels.support.programs import declared, load_all, store_all
+from levels.support.rows import declared, load_all, store_all
 
 
 class OpWriter:
@@ -1562,7 +1564,8 @@ class StepWriter(OpWriter):
 
 # %%
 #| export row_program
-from levels.support.programs import check_fits, check_rows
+from levels.support.programs import check_fits
+from levels.support.rows import check_rows
 from levels.support.storage import Block
 
 
