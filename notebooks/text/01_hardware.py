@@ -1788,7 +1788,7 @@ compare.side_by_side(line, net)
 # - When a loop is slow, read the instructions that the compiler wrote for it.
 
 # %% [markdown]
-# ## Exercises (45 min, optional)
+# ## Exercises (optional)
 #
 # Each exercise begins with a stub. Replace its `...`, run the cell, and read what the check says. The check names the
 # first case that fails, what your function returned and what was expected.

@@ -965,6 +965,12 @@ line.named(Variable)
 # %% [markdown]
 # **A good place to stop.** Tensors train a line. The losses are level 2's to the last bit, but each step is slow.
 # This is the end of the first sitting.
+#
+# The next cell builds what is finished, and takes the course's cells for the rest. Then it runs both tasks in a
+# fresh Python.
+
+# %%
+build.so_far("03_low_level")
 
 # %% [markdown]
 # ## Written down, not run (11 min)
@@ -1961,7 +1967,7 @@ real_ones.table(3)
 # compiled step is slow or wrong, you print its graph before and after the passes.
 
 # %% [markdown]
-# ## Exercises (75 min, optional)
+# ## Exercises (optional)
 #
 # As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this
 # notebook's own tensors, in many shapes, in float32 and in float64. (The exercises that are missing here, such as

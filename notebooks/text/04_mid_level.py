@@ -315,7 +315,7 @@ print(after_two_steps(Dense(2), Dense(1)))
 #
 # **A good place to stop.** A layer makes its own weights, and no two of its units start equal.
 #
-# ## What is wrong: losses (20 min)
+# ## What is wrong: losses (21 min)
 #
 # A **loss** is one number that says how wrong the predictions are. You write the squared error: for each prediction,
 # take its difference from the true value, and multiply the difference by itself. The mean comes later.
