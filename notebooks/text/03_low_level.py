@@ -1662,8 +1662,8 @@ def _program_of(function, graph, batch, over):
 # %% [markdown]
 # A function has one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything
 # else that Python reads, such as the learning rate in a closure, is read once, during the trace. (`tf.function` has
-# the same rule; [guards](more/03_guards.ipynb) watch for changes.) If a kernel is replaced, `KERNELS.version`
-# changes, and so does the key.
+# the same rule; the `function` of `levels_more` watches globals and closures.) If a kernel is replaced,
+# `KERNELS.version` changes, and so does the key.
 #
 # `compile` is a summary of this notebook: trace, apply the passes, choose a back end. `program` looks the key up.
 # If it is new, `made_once` calls `compile`, for one thread at a time. If the function makes variables in its first
@@ -2085,8 +2085,8 @@ exercises.check("03-5", in_order)
 #
 # Each of these notebooks takes one idea further: [PyTorch's programs](more/03_torch.ipynb) (a tape that is always open),
 # [second derivatives](more/03_second_derivatives.ipynb) (tapes in tapes), [passes](more/03_passes.ipynb), [fused
-# programs](more/03_fused.ipynb) (steps that do not split by rows), [guards](more/03_guards.ipynb), [more
-# ops](more/03_more_ops.ipynb), [several devices](more/03_devices.ipynb).
+# programs](more/03_fused.ipynb) (steps that do not split by rows), [more ops](more/03_more_ops.ipynb), [several
+# devices](more/02_machines.ipynb).
 #
 # ## Build
 #
