@@ -161,7 +161,8 @@ class StepWriter(OpWriter):
         stores = [(x, out, (step,)) for x, out in zip(self.graph.outputs, self.outs)]
         stores += [(x, self.arrays[v], ()) for v, x in self.graph.updates.items()]
         for node, array, before in stores:
-            if (self.parts[node] == "row") == (row is not None):
+            of_a_row = self.parts[node] == "row"
+            if of_a_row == (row is not None):
                 store_all(self.a, array, self.values[node], row, before)
 
 
@@ -181,7 +182,7 @@ class RowProgram:
         self.block = Block(self.program.words, self.variables, graph.updates)
         self.specs = [x.spec for x in graph.outputs]
         self.every = np.arange(batch, dtype=np.int64)
-        self.once = 1, batch, self.every.ctypes.data
+        self.once = 1, batch, self.every.ctypes.data  # steps, rows, row numbers
 
     def launch(self, args, specs, sizes):
         """Run the program, which overwrites the variables. Return the results."""
