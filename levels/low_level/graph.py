@@ -102,8 +102,8 @@ def trace(python, signature):
         outputs = [here.node(as_tensor(x)) for x in results_of(result, python)]
     finally:
         DOOR.top = before
-    known = [*here.env.items()]  # a copy, since `node` may add a constant
-    new = {v: here.node(x) for v, x in known if isinstance(v, Variable)}
+    # (from a copy of `env`, since `node` may add a constant)
+    new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.source is not v}
     return Graph(here.nodes, outputs, updates), result
 

@@ -394,8 +394,8 @@ def reduce_mean(x, axis=None, keepdims=False):
 # | `e = z - y` | `dz = de` | 4 |
 # | `l = e * e` | `de = dl * 2 * e` | 1 · 4 = 4 |
 #
-# Here a person had to derive each backward line. Notebook 01's nudge needs no person, but it rounds. We want an
-# exact slope that nobody has to derive.
+# Here a person derived each backward line. A nudge needs no person, but it rounds. We want an exact slope that
+# nobody has to derive.
 #
 # **A good place to stop.** All ops pass one door, and you know which slope a tape has to find.
 #
@@ -459,11 +459,10 @@ with Tape() as tape:
 [op for op, *_ in tape.records]
 
 # %% [markdown]
-# The tape holds four ops, in the order in which they ran. No op had to be changed for this. To differentiate, we
-# read the list from its end. Each op has to answer one question. Suppose we know `dy`, the slope of the loss with
-# respect to the op's *result*. What is the slope with respect to each *input*? A function that answers this is
-# called a **vjp**, short for vector-Jacobian product. (In PyTorch it is the `backward` of a
-# `torch.autograd.Function`.)
+# The tape holds four ops, in the order in which they ran. To differentiate, we read the list from its end. Each op
+# has to answer one question. Suppose we know `dy`, the slope of the loss with respect to the op's *result*. What is
+# the slope with respect to each *input*? A function that answers this is called a **vjp**, short for
+# vector-Jacobian product. (In PyTorch it is the `backward` of a `torch.autograd.Function`.)
 #
 # Take a product, `r = a·b`. If `a` moves, `r` moves `b` times as far. So `a` gets `dy·b`, and `b` gets `dy·a`. The
 # table `VJPS` has one entry per op, with one function per input. (In these functions `y` is the op's result, not
@@ -592,8 +591,7 @@ widgets.explore(
 )
 
 # %% [markdown]
-# **A good place to stop.** A tape records the ops of a loss, and one walk back over it gives the slope of each
-# weight.
+# **A good place to stop.** A tape records the ops of a loss, and one walk back gives the slope of each weight.
 #
 # ## Ten rows (5 min)
 #
@@ -840,8 +838,7 @@ by_nudge = float(total(constant(start + nudge)) - total(constant(start - nudge))
 print(f"by the tape {by_tape(constant(start)):.6f}, by a nudge {by_nudge:.6f}")
 
 # %% [markdown]
-# They agree. (A test of the course checks every rule this way.) Does a nudge also notice a wrong rule? We swap the
-# two rules of `multiply`:
+# They agree. Does a nudge also notice a wrong rule? We swap the two rules of `multiply`:
 
 # %%
 right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
@@ -984,9 +981,8 @@ build.so_far("03_low_level")
 # ## Written down, not run (11 min)
 #
 # The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known.
-# So this interpreter writes each op down as a **node**, with its `inputs`, the nodes that it reads. All nodes
-# together are a **graph**. A graph begins with **leaves**, such as an argument. A leaf has no inputs, but a
-# `source`.
+# So `Trace` writes each op down as a **node**, with its `inputs`, the nodes that it reads. All nodes together are a
+# **graph**. A graph begins with **leaves**, such as an argument. A leaf has no inputs, but a `source`.
 
 # %%
 #| export graph
@@ -1012,8 +1008,8 @@ class Node:
 
 
 # %% [markdown]
-# While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers.
-# (`NoNumbers`, from `levels/support`, raises an error where somebody reads them.)
+# While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers: who asks
+# for them gets an error from `NoNumbers`, in `levels/support`.
 
 # %%
 #| export graph
@@ -1032,13 +1028,13 @@ class Symbol(NoNumbers, Tensor):
 
 
 # %% [markdown]
-# What existed before the trace becomes the `source` of a leaf. A tensor becomes a constant. A variable becomes a
-# leaf that is read anew in each step.
+# What existed before the trace becomes the `source` of a leaf. A tensor becomes a constant, a variable a leaf that
+# is read anew in each step.
 #
 # And `assign`? While a function is traced, no variable changes. `env` notes which symbol stands for the variable
 # now, and the next `read` returns it. Take a function that reads `w`, assigns `w - 1.0`, and reads `w` again. The
-# first read makes a leaf. The second gives the symbol of the difference. At the end of the trace, `env` tells the
-# variable's new value.
+# first read makes a leaf, the second gives the symbol of the difference. At the end, `env` tells the variable's new
+# value.
 
 # %%
 #| export graph
@@ -1105,7 +1101,7 @@ class Graph:
 
 # %% [markdown]
 # `trace` runs a function on symbols. It is given the Specs of the arguments, their **signature**. If, at the end, a
-# variable no longer stands for its own leaf, it was assigned. Then its new node goes into `updates`.
+# variable no longer stands for its own leaf, it was assigned, and its new node goes into `updates`.
 
 # %%
 #| export graph most trace
@@ -1126,8 +1122,8 @@ def trace(python, signature):
         outputs = [here.node(as_tensor(x)) for x in results_of(result, python)]
     finally:
         DOOR.top = before
-    known = [*here.env.items()]  # a copy, since `node` may add a constant
-    new = {v: here.node(x) for v, x in known if isinstance(v, Variable)}
+    # (from a copy of `env`, since `node` may add a constant)
+    new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.source is not v}
     return Graph(here.nodes, outputs, updates), result
 
@@ -1167,7 +1163,7 @@ before
 
 # %% [markdown]
 # `needed_by` is **yours**. A node is needed if it is wanted, or if a needed node reads it. In which order must you
-# go through the list, so that once is enough? (The check has another graph, of four ops. One of them is dead.)
+# go through the list, so that once is enough? (The check has a graph of four ops, one of them dead.)
 
 
 # %%
@@ -1207,16 +1203,16 @@ def dce(graph):
 dce(before)
 
 # %% [markdown]
-# `exp` is gone. In compilers, a function like `dce` is called a **pass**: it takes a graph and returns one that
-# computes the same with less work. (The backward pass is something else.)
+# `exp` is gone. Compilers call a function like `dce` a **pass**: it takes a graph and returns one that computes the
+# same with less work. (The backward pass is something else.)
 #
 # ## Replay (9 min)
 #
 # What runs a graph is a **back end**. The simplest one, `Replay`, runs the ops in order. It looks up all plans
 # beforehand. In `run`, each leaf gets its value from its `source`, and each op goes to the interpreter at the
-# bottom. At the end of the step, each new value goes into its variable: here `assign` takes effect. A lock keeps
-# other threads out. `alias`, from `levels/support`, gives each result a tensor of its own, apart from a variable's.
-# `over` runs many steps, and `_stacked` collects their losses.
+# bottom. At the end of the step, each new value goes into its variable: here `assign` takes effect. `alias`, from
+# `levels/support`, gives each result a tensor of its own, apart from a variable's. `over` runs many steps, and
+# `_stacked` collects their losses.
 
 # %%
 #| export replay most Replay.run
@@ -1295,17 +1291,17 @@ print("losses equal to the step's:", again == losses[:100])
 # %% [markdown]
 # The losses are the same. But each op is still its own launch.
 #
-# **A good place to stop.** A step runs as a list of ops, without the Python code that it came from.
+# **A good place to stop.** A step runs as a list of ops, without its Python code.
 #
 # ## Which ops have rows (5 min)
 #
 # No row of the batch needs another row. So a step can be a loop over the rows, which adds each row's shares to the
 # sums. The update follows the loop. You wrote that program by hand in notebook 01. Now we write it from the graph.
 #
-# Which op belongs where? The plans tell us. We make each plan a second time, for a batch with **one row more**, and
-# see whether the result grows. Take `rows @ w + b`. For ten rows, the product has the shape (10, 1), and for eleven
-# (11, 1): one number per row. The sum of the squares, t4, has the shape () in either case, and it reads rows. The
-# loss, t5, reads only this sum. The shape of `w` is (2, 1), whatever the batch.
+# Which op belongs where? We make each plan a second time, for a batch with **one row more**, and see whether the
+# result grows. Take `rows @ w + b`. For ten rows, the product has the shape (10, 1), and for eleven (11, 1): one
+# number per row. The sum of the squares, t4, has the shape () in either case, and it reads rows. The loss, t5,
+# reads only this sum. The shape of `w` is (2, 1), whatever the batch.
 #
 # So each node belongs to one of four parts. The result of a `row` grows. A `sum` reads rows, but its result does
 # not grow. What needs a sum comes `after` the loop, and the rest comes `before` it. `larger_spec`, from
@@ -1353,13 +1349,12 @@ figures.drawing.graph_drawing(graph, ["rows", "target"], parts)
 #
 # ## An op, one row at a time (9 min)
 #
-# How is an op computed for a single row? A `matmul` is computed by notebook 01's `dot`. Any other op calls its
-# scalar function of notebook 02 for each number. These functions use only what floats and registers both can do.
-# With Python's floats they compute a number. With registers of an assembler they *write* the instructions.
+# For a single row, a `matmul` is computed by notebook 01's `dot`. Any other op calls its scalar function of
+# notebook 02 for each number. These functions use only what floats and registers both can do. With Python's floats
+# they compute a number. With registers of an assembler they *write* the instructions.
 #
-# `_each` calls a function for every entry of an array. A NumPy array of objects can hold floats or registers.
-# `_repeated` is for `spread`. (If a scalar function has an `if` on a number, it cannot become instructions. Then
-# `told_by`, from `levels/support`, raises `NoProgram`.)
+# `_each` calls a function for every entry of an array. A NumPy array of objects can hold floats or registers. (A
+# scalar function with an `if` on a number fails here. Then `told_by`, from `levels/support`, raises `NoProgram`.)
 
 # %%
 #| export row_program
@@ -1460,14 +1455,14 @@ print("op by op:   loss", step(*map(constant, batch)).numpy(), " w", *w.numpy())
 # %% [markdown]
 # Both give the same numbers: the ops stay, and each of them takes one row at a time.
 #
-# **A good place to stop.** You know which ops have rows, and how a list of ops becomes a loop over rows.
+# **A good place to stop.** A list of ops on whole batches has become a loop over rows.
 #
 # ## The row program (16 min)
 #
 # The program of the step is `by_rows`, written with an assembler: the same functions get registers in place of
 # floats. So they write instructions, and nothing is computed yet. First an `OpWriter` declares the arrays of the
 # program, with `declared` from `levels/support`. Its `compute` does what `compute` did above. A constant is written
-# into the program. Any other leaf is loaded from its array by `load_all`, if it has rows, one row at a time.
+# into the program. `load_all` loads any other leaf from its array, if it has rows, one row at a time.
 
 # %%
 #| export row_program
@@ -1511,12 +1506,10 @@ class OpWriter:
 
 # %% [markdown]
 # A `StepWriter` does what `by_rows` does. Read `write` beside it: before, the loop over the rows, the sums, after.
-# One more loop stands around all of it, the loop over the steps. And a row's number is loaded first, as in notebook
-# 01.
+# Around all of it stands one more loop, over the steps. And a row's number is loaded first, as in notebook 01.
 #
 # What has become of `assign`? At the end of each step, `keep` stores the new values into the variables' own arrays.
-# So the next step loads what this step has stored. (`keep` also stores the results. Some have a number for each
-# row, such as a prediction.)
+# So the next step loads what this step has stored. (`keep` also stores the results, some of them row by row.)
 
 # %%
 #| export row_program
@@ -1577,8 +1570,8 @@ class StepWriter(OpWriter):
 # that you took with `w.value` still never changes.
 #
 # `run` does one step on all rows of its arguments: `every` lists their numbers, 0, 1 and so on. `over` runs as many
-# steps as `batches` has rows. Level 1's `checked` is not called here. The numbers in `every` always fit, and those of
-# `over` are checked beforehand, by `batches_of_rows` below.
+# steps as `batches` has rows. (Level 1's `checked` is not called here: `every` always fits, and `batches_of_rows`,
+# below, has checked `batches`.)
 
 # %%
 #| export row_program
@@ -1634,21 +1627,21 @@ print("losses equal to the step's:", once == losses[:100])
 print(*[x for x in program.program.text.splitlines() if " = f" in x][:10], sep="\n")
 
 # %% [markdown]
-# The losses are the same, and one launch does a step. The first five instructions are the prediction, whose sum
+# One launch does a step, and the losses are the same. The first five instructions are the prediction, whose sum
 # starts at 0.0. Then come the error, its square, the two shares of the error's gradient, and their sum.
 # (0x3FB999999999999A is 0.1.)
 #
 # **When do kernels run at all?** Without `function`, and in a replay, each op launches its kernel. In a row
 # program, no kernel runs: the scalar functions were called once, when the program was written.
 #
-# **A good place to stop.** A train step is one program, and its losses are right to the last bit.
+# **A good place to stop.** A train step is one program.
 #
-# ## A function, compiled once (15 min)
+# ## A function, compiled once (14 min)
 #
-# What is left is to do all of that once: trace, apply the passes, write the program, keep it. `function` does this
-# for any function, as `tf.function` and `jax.jit` do. `BACK_ENDS` lists what can make a program of a graph: here
-# only `RowProgram`; `levels_more` adds others. (Level 2's `BACKENDS` are compilers of kernels.) If none fits, the
-# ops are replayed, which is slower, and `say_replayed`, from `levels/support`, says so.
+# What is left is to do all of that once, and to keep the program. `function` does this for any function, as
+# `tf.function` and `jax.jit` do. `BACK_ENDS` lists what can make a program of a graph: here only `RowProgram`;
+# `levels_more` adds others. (Level 2's `BACKENDS` are compilers of kernels.) If none fits, the ops are replayed,
+# which is slower, and `say_replayed`, from `levels/support`, says so.
 
 # %%
 #| export functions
@@ -1673,9 +1666,8 @@ def _program_of(function, graph, batch, over):
 
 # %% [markdown]
 # A function has one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything
-# else that Python reads, such as the learning rate in a closure, is read once, during the trace. (`tf.function` has
-# the same rule; the `function` of `levels_more` watches globals and closures.) If a kernel is replaced,
-# `KERNELS.version` changes, and so does the key.
+# else that Python reads, such as the learning rate in a closure, is read once, during the trace. If a kernel is
+# replaced, `KERNELS.version` changes, and so does the key.
 #
 # `compile` is a summary of this notebook: trace, apply the passes, choose a back end. `program` looks the key up.
 # If it is new, `made_once` calls `compile`, for one thread at a time. A layer makes its variables in its first
@@ -1728,10 +1720,10 @@ class _Programs:
 
 # %% [markdown]
 # A call runs one step. `over` takes whole arrays and the row numbers of all steps, and hands them to the program in
-# one call. Inside a tape or a trace, a function runs as plain Python, so that every op is seen. Three functions are
-# from `levels/support`. `cache_key` gives the key of an argument that is not a tensor. `batches_of_rows` checks the
-# row numbers, and splits off a shorter last batch, which needs a program of its own. `packed` puts the results into
-# a tuple or list if the function returned one.
+# one call. Inside a tape or a trace, a function runs as plain Python, so that every op is seen. `cache_key` gives
+# the key of an argument that is not a tensor. `batches_of_rows` checks the row numbers, and splits off a shorter
+# last batch, which needs a program of its own. `packed` puts the results into a tuple or list if the function
+# returned one. (All three are from `levels/support`.)
 
 # %%
 #| export functions most Function.__call__
@@ -1803,8 +1795,8 @@ for count in (10, 10, 4, 10):
 
 # %% [markdown]
 # Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a
-# **retrace**. All other calls run the program alone. Now we train: the first hundred batches are a hundred calls,
-# and all others are one call of `over`, with no Python between the steps.
+# **retrace**. All other calls run the program alone. Now we train: a hundred calls, then one call of `over` for all
+# other batches, with no Python between the steps.
 
 # %%
 both = train(compiled, hundred)
@@ -1812,12 +1804,11 @@ both += compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
 print("losses equal to the step's:", both == losses)
 
 # %% [markdown]
-# `over` has a trace of its own. (A function with `if x > 0.0:` in it is refused, because no number is known while
-# it is traced. Use `where`, from [more ops](more/03_more_ops.ipynb).)
+# `over` has a trace of its own. (A function with `if x > 0.0:` in it is refused: during a trace, no number is
+# known. Use `where`, from [more ops](more/03_more_ops.ipynb).)
 #
-# PyTorch's `torch.compile` works in another way. It reads the function's bytecode. If a Python value that the
-# function reads has changed, it compiles again. A `print`, or an `if` on a tensor, breaks the graph in two, and
-# Python runs between the parts.
+# PyTorch's `torch.compile` reads the function's bytecode instead. If a Python value that the function reads has
+# changed, it compiles again. A `print`, or an `if` on a tensor, breaks the graph in two.
 #
 # **A good place to stop.** A `function` turns a train step, with its tape, into one program, and keeps it.
 #
@@ -1825,7 +1816,7 @@ print("losses equal to the step's:", both == losses)
 #
 # ### Data
 #
-# The data are those of level 1: the line and the two rings. `batches` holds the row numbers of each step.
+# The data are those of level 1: the line and the two rings.
 
 # %% [markdown]
 # ### Model and training
@@ -1878,8 +1869,7 @@ figures.regression(task, fit)
 # %% [markdown]
 # ### The second task: a net
 #
-# On level 2 the backward pass of the net was the longest part. Here it is one line, as above. The forward pass is
-# the formula:
+# The forward pass of the net is its formula:
 
 
 # %%
@@ -1924,19 +1914,15 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
 
 
 # %%
-from levels import hardware
-
 rings = tasks.rings()
 ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
-below = hardware.tasks.dnn_classifier(*rings[:2], *rings[4:7])
-print("losses equal to level 1's:", ring_fit.losses.tolist() == below.losses.tolist())
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
 # ## What this level cost (1 min)
 #
 # `compare.measure` trains both tasks on level 2 and on this level, op by op ("eager") and compiled. The time of a
-# step is predicted by level 1's formula: launches · time of a launch + max(operations / peak, bytes / bandwidth).
+# step is predicted by level 1's formula, with the time of a launch on each level.
 
 # %% tags=["nbval-ignore-output"]
 below = kernels.tasks
@@ -1945,9 +1931,9 @@ net = compare.measure(rings, below.dnn_classifier, dnn_classifier, last=50, repe
 compare.costs(line, net)
 
 # %% [markdown]
-# Compiled, all steps are one launch, with no Python between them. Its time is predicted as that of a training of
-# one step, with the trace, and is spread over all steps. (So a measured time may also lie below it.) An eager step
-# is predicted as its launches through the door. The tape and the walk take additional time.
+# Compiled, all steps are one launch, which is predicted as a training of one step, trace included. (So a measured
+# time may also lie below it.) An eager step is predicted as its launches through the door. It leaves out the tape
+# and the walk.
 #
 # ## Side by side (4 min)
 #
@@ -1977,9 +1963,8 @@ real_ones.table(3)
 # A gradient comes from a walk over a record. If a gradient is missing, you look for a step that the record did not
 # see, for example one in NumPy. You check your own rule with a nudge. You know that a tape keeps all recorded
 # tensors in memory until you ask for the gradient. In TensorFlow and JAX you expect a `print` to run once per
-# trace, and a new shape to cause a retrace. In `torch.compile`, a `print` runs in every call, and at a second size
-# it compiles once more, for any size. When a compiled step is slow or wrong, you print its graph before and after
-# the passes.
+# trace, and a new shape to cause a retrace. In `torch.compile`, a second size makes it compile once more, for any
+# size. When a compiled step is slow or wrong, you print its graph before and after the passes.
 
 # %% [markdown]
 # ## Exercises (optional)
