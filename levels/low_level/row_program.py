@@ -65,6 +65,7 @@ def _products(node, shape, x, w):
 
 
 def _repeated(node, shape, dy, x):
+    """Return the numbers of a "spread": the dy of its sum for each number of x."""
     _, (before, within, after) = reduced(node.op, shape, node.attrs.get("axis"))
     dy = dy.reshape(before, 1, after)
     x = x.reshape(before, within, after)

@@ -138,9 +138,9 @@ def apply(op, *inputs, **attrs):
 # %% [markdown]
 # ## Tensors (8 min)
 #
-# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0
-# - x`, Python first asks the number 1.0, which knows no tensors. Then it calls the second method, that of `x`.
-# `binary_op` makes both.
+# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. Take
+# `1.0 - x`: Python first asks the number 1.0, which does not know tensors. Then it calls the second method, that of
+# `x`. `binary_op` makes both.
 #
 # `x[0]` and `x > y` need several ops each. [More ops](more/03_more_ops.ipynb) adds them to the table `OPERATORS`.
 # The base class `SeveralOps`, from `levels/support`, looks there. It also provides `x ** 2`, `float(x)` and the
@@ -487,8 +487,8 @@ VJPS = {
 # %% [markdown]
 # ## The walk back (17 min)
 #
-# The walk starts at the loss. Its slope is 1: if the loss moves, the loss moves just as far. At each record, the
-# op's rules turn the gradient of the result into a share for each input. `gradients` is a dict {tensor: its
+# The walk starts at the loss. If the loss moves, the loss moves just as far: its own slope is 1. At each record,
+# the op's rules turn the gradient of the result into a share for each input. `gradients` is a dict {tensor: its
 # gradient}. (`w.value` is the very tensor that the tape recorded for `w`.)
 
 
@@ -570,10 +570,10 @@ print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0
 # end? `error` may pass its gradient on only when it has the shares of all ops that used it, and those stand after
 # it in the list.
 #
-# **Walk it step by step.** Move `step`: blue is the gradient that each value has so far. (`p` is x·w, and `z` is p
-# + b.) `bump` moves one input by a millionth: green says how far each value moves then, in millionths. Blue comes
-# from the end, green from the beginning. The last line of the figure takes the values where the two meet,
-# multiplies blue by green, and adds up. At each step, this sum is how far the loss moves.
+# **Walk it step by step.** Move `step`: blue is the gradient that each value has so far. (`p` is x·w, `z` is p +
+# b.) `bump` moves one input by a millionth: green says how far each value moves then, in millionths. Blue begins at
+# the loss, green at the input. The last line of the figure takes the values where the two meet, multiplies blue by
+# green, and adds up. At each step, this sum is how far the loss moves.
 
 # %%
 import functools
@@ -677,9 +677,9 @@ def _sum_back(dy, y, x, axis=None, keepdims=False):
 
 
 # %% [markdown]
-# For `y = x @ w`, level 2's backward pass already used both rules: `dx = dy @ wᵀ` and `dw = xᵀ @ dy`. Why is `xᵀ @ dy` a
-# sum over the rows? A weight is used once in each row, and so it gets a share from each. Here are two rows with two
-# numbers:
+# For `y = x @ w`, level 2's backward pass already used both rules: `dx = dy @ wᵀ` and `dw = xᵀ @ dy`. Why is `xᵀ @
+# dy` a sum over the rows? A weight is used once in each row, and so it gets a share from each. Here are two rows
+# with two numbers:
 
 # %%
 x_two = constant([[1.0, 2.0], [3.0, 4.0]], "f8")
@@ -736,8 +736,8 @@ def reachable(sources, records):
 # from `levels/support`. (For a source that was not used, TensorFlow returns `None` and says nothing.)
 #
 # If the target has several numbers, we differentiate their sum: each of them begins with the gradient 1. (PyTorch's
-# `backward` refuses such a target.) An op may have a second entry, for when it is called with attributes. Its key
-# also has their names, `(op, *attrs)`.
+# `backward` refuses such a target.) For calls with attributes, an op may have a second entry. Its key is `(op,
+# *attrs)`, which adds their names.
 
 # %%
 #| export autodiff most backward_pass
@@ -848,7 +848,7 @@ VJPS["multiply"] = right
 # %% [markdown]
 # It does: the two are far apart.
 #
-# **A good place to stop.** You have a tape that gives the slopes of a loss, and you have checked its rules.
+# **A good place to stop.** You have a tape that gives the slopes of a loss, and a nudge that checks its rules.
 #
 # ## A train step (4 min)
 #
@@ -904,8 +904,9 @@ for name, run in {"level 2": launches, "here": lambda: train(step, hundred)}.ite
     print(f"{name}: {seconds * 1e6:.0f} µs per step")
 
 # %% [markdown]
-# Comfort has a price. Each op passes the door and finds new memory. Those of the forward pass are also recorded. On
-# level 1 the step was one program without any Python. In the second sitting, the step above becomes such a program.
+# Comfort has a price. Each op passes the door and gets new memory. The ops of the forward pass are also recorded.
+# On level 1 the step was one program without any Python. In the second sitting, the step above becomes such a
+# program.
 #
 # ## A module finds its variables (5 min)
 #
@@ -1008,8 +1009,8 @@ class Node:
 
 
 # %% [markdown]
-# While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers: who asks
-# for them gets an error from `NoNumbers`, in `levels/support`.
+# While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers. (Reading
+# them raises an error, from `NoNumbers` in `levels/support`.)
 
 # %%
 #| export graph
@@ -1028,8 +1029,8 @@ class Symbol(NoNumbers, Tensor):
 
 
 # %% [markdown]
-# What existed before the trace becomes the `source` of a leaf. A tensor becomes a constant, a variable a leaf that
-# is read anew in each step.
+# What existed before the trace becomes the `source` of a leaf. A tensor's leaf is a constant. A variable's leaf is
+# read anew in each step.
 #
 # And `assign`? While a function is traced, no variable changes. `env` notes which symbol stands for the variable
 # now, and the next `read` returns it. Take a function that reads `w`, assigns `w - 1.0`, and reads `w` again. The
@@ -1100,8 +1101,9 @@ class Graph:
 
 
 # %% [markdown]
-# `trace` runs a function on symbols. It is given the Specs of the arguments, their **signature**. If, at the end, a
-# variable no longer stands for its own leaf, it was assigned, and its new node goes into `updates`.
+# `trace` runs a function on symbols. It is given the Specs of the arguments, their **signature**. If, at the end,
+# the symbol of a variable is no longer its leaf, the variable was assigned. Then the symbol's node goes into
+# `updates`.
 
 # %%
 #| export graph most trace
@@ -1389,6 +1391,7 @@ def _products(node, shape, x, w):
 
 
 def _repeated(node, shape, dy, x):
+    """Return the numbers of a "spread": the dy of its sum for each number of x."""
     _, (before, within, after) = reduced(node.op, shape, node.attrs.get("axis"))
     dy = dy.reshape(before, 1, after)
     x = x.reshape(before, within, after)
@@ -1462,7 +1465,7 @@ print("op by op:   loss", step(*map(constant, batch)).numpy(), " w", *w.numpy())
 # The program of the step is `by_rows`, written with an assembler: the same functions get registers in place of
 # floats. So they write instructions, and nothing is computed yet. First an `OpWriter` declares the arrays of the
 # program, with `declared` from `levels/support`. Its `compute` does what `compute` did above. A constant is written
-# into the program. `load_all` loads any other leaf from its array, if it has rows, one row at a time.
+# into the program. `load_all` loads any other leaf from its array. If the leaf has rows, it loads one row.
 
 # %%
 #| export row_program
@@ -1570,7 +1573,7 @@ class StepWriter(OpWriter):
 # that you took with `w.value` still never changes.
 #
 # `run` does one step on all rows of its arguments: `every` lists their numbers, 0, 1 and so on. `over` runs as many
-# steps as `batches` has rows. (Level 1's `checked` is not called here: `every` always fits, and `batches_of_rows`,
+# steps as `batches` has rows. (Level 1's `checked` is not called: `every` always fits, and `batches_of_rows`,
 # below, has checked `batches`.)
 
 # %%
@@ -1670,8 +1673,8 @@ def _program_of(function, graph, batch, over):
 # replaced, `KERNELS.version` changes, and so does the key.
 #
 # `compile` is a summary of this notebook: trace, apply the passes, choose a back end. `program` looks the key up.
-# If it is new, `made_once` calls `compile`, for one thread at a time. A layer makes its variables in its first
-# call. Then `settled` traces again, so that the graph only reads them. (Both are from `levels/support`.)
+# If it is new, `made_once` calls `compile`, in one thread at a time. A layer makes its variables in its first call.
+# Then `settled` traces again, so that the graph only reads them. (Both are from `levels/support`.)
 
 # %%
 #| export functions
@@ -1808,9 +1811,9 @@ print("losses equal to the step's:", both == losses)
 # known. Use `where`, from [more ops](more/03_more_ops.ipynb).)
 #
 # PyTorch's `torch.compile` reads the function's bytecode instead. If a Python value that the function reads has
-# changed, it compiles again. A `print`, or an `if` on a tensor, breaks the graph in two.
+# changed, it compiles again. A `print`, or an `if` on a tensor, breaks the graph in two, and runs in every call.
 #
-# **A good place to stop.** A `function` turns a train step, with its tape, into one program, and keeps it.
+# **A good place to stop.** A `function` turns a train step into one program, and keeps it.
 #
 # ## The two tasks on this level (7 min)
 #
@@ -1883,7 +1886,7 @@ def dnn(x, weights):
 
 
 # %% [markdown]
-# The loss is that of levels 1 and 2. The rest is as in `linear_regression`:
+# The loss is that of level 1. The rest is as in `linear_regression`:
 
 
 # %%
@@ -1922,7 +1925,7 @@ figures.classifier(rings, ring_fit)
 # ## What this level cost (1 min)
 #
 # `compare.measure` trains both tasks on level 2 and on this level, op by op ("eager") and compiled. The time of a
-# step is predicted by level 1's formula, with the time of a launch on each level.
+# step is predicted by level 1's formula.
 
 # %% tags=["nbval-ignore-output"]
 below = kernels.tasks
@@ -1932,12 +1935,12 @@ compare.costs(line, net)
 
 # %% [markdown]
 # Compiled, all steps are one launch, which is predicted as a training of one step, trace included. (So a measured
-# time may also lie below it.) An eager step is predicted as its launches through the door. It leaves out the tape
-# and the walk.
+# time may also lie below it.) An eager step is predicted as its launches through the door, without the tape and the
+# walk.
 #
 # ## Side by side (4 min)
 #
-# Look at the row *backward*, for the line and for the net: one line replaces all of level 2's.
+# Look at *backward*, for the line and for the net: one line replaces all of level 2's.
 
 # %%
 compare.side_by_side(line, net)
@@ -1963,7 +1966,7 @@ real_ones.table(3)
 # A gradient comes from a walk over a record. If a gradient is missing, you look for a step that the record did not
 # see, for example one in NumPy. You check your own rule with a nudge. You know that a tape keeps all recorded
 # tensors in memory until you ask for the gradient. In TensorFlow and JAX you expect a `print` to run once per
-# trace, and a new shape to cause a retrace. In `torch.compile`, a second size makes it compile once more, for any
+# trace, and a new shape to cause a retrace. `torch.compile` compiles once more at a second size, and then for any
 # size. When a compiled step is slow or wrong, you print its graph before and after the passes.
 
 # %% [markdown]
