@@ -98,7 +98,7 @@ class OpWriter:
         self.parts = parts
         self.batch = batch
         self.values = {}  # node -> its numbers or registers, as an array: of one row
-        (first, *_) = graph.leaves("input").values()
+        (first, *_) = graph.leaves("input").values()  # all have one dtype
         self.a = self.assembler("steps", first.spec.dtype)
         self.batches = self.a.array("batches", "steps", batch, rows_of="rows")
         self.outs, self.arrays = declared(self.a, graph, parts)
@@ -179,7 +179,7 @@ class RowProgram:
         check_rows(self.parts)
         self.program = self.writer(graph, self.parts, batch).write()
         self.inputs = [*graph.leaves("input")]
-        self.variables = [*graph.leaves("variable") | graph.updates]
+        self.variables = [*graph.leaves("variable") | graph.updates]  # read or assigned
         self.block = Block(self.program.words, self.variables, graph.updates)
         self.specs = [x.spec for x in graph.outputs]
         self.every = np.arange(batch, dtype=np.int64)

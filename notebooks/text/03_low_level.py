@@ -1483,7 +1483,7 @@ class OpWriter:
         self.parts = parts
         self.batch = batch
         self.values = {}  # node -> its numbers or registers, as an array: of one row
-        (first, *_) = graph.leaves("input").values()
+        (first, *_) = graph.leaves("input").values()  # all have one dtype
         self.a = self.assembler("steps", first.spec.dtype)
         self.batches = self.a.array("batches", "steps", batch, rows_of="rows")
         self.outs, self.arrays = declared(self.a, graph, parts)
@@ -1595,7 +1595,7 @@ class RowProgram:
         check_rows(self.parts)
         self.program = self.writer(graph, self.parts, batch).write()
         self.inputs = [*graph.leaves("input")]
-        self.variables = [*graph.leaves("variable") | graph.updates]
+        self.variables = [*graph.leaves("variable") | graph.updates]  # read or assigned
         self.block = Block(self.program.words, self.variables, graph.updates)
         self.specs = [x.spec for x in graph.outputs]
         self.every = np.arange(batch, dtype=np.int64)
@@ -1754,7 +1754,7 @@ class Function(_Programs):
         """over(x, y, …, batches): run a step on the rows x[i], y[i], … for each array i
         of row numbers. Return a step's results, each with one number per step.
         """
-        *args, batches = args or [None]
+        *args, batches = args or [None]  # no arguments: `batches_of_rows` refuses
         args = _as_tensors(args)
         parts = batches_of_rows(args, batches)  # two, if the last batch is shorter
         if DOOR.top is not DOOR.bottom:
@@ -1764,7 +1764,7 @@ class Function(_Programs):
         outs = []
         for part in parts:
             specs = specs_of_batch(args, part)
-            program, result = self.program(specs, specs, True)
+            program, result = self.program(specs, specs, over=True)
             outs.append(program.over(args, part))
         if len(outs) > 1:
             outs = [[constant(np.concatenate(both)) for both in zip(*outs)]]
