@@ -80,8 +80,8 @@ QUESTIONS = (
         ("low_level", "GradientTape.do"),
         There("torch", "torch/csrc/autograd/functions/utils.h", "set_history", "set_gradient_edge", 81),
         There("tensorflow", "tensorflow/c/eager/tape.h", "GradientTape.RecordOperation", "op_tape_[op_id] =", 440),
-        "PyTorch keeps no list: each result points to the node that made it, and TensorFlow's tape leaves out each op "
-        "that no watched variable leads to. This saves memory, because a record keeps its tensors as long as it lives.",
+        "PyTorch keeps no list: each result points to the node that made it. TensorFlow's tape leaves out each op that "
+        "no watched variable leads to, which saves memory, because a record keeps its tensors as long as it lives.",
     ),
     Question(
         3,

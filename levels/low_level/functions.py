@@ -93,7 +93,7 @@ class Function(_Programs):
         """over(x, y, …, batches): run a step on the rows x[i], y[i], … for each array i
         of row numbers. Return a step's results, each with one number per step.
         """
-        *args, batches = args or [None]
+        *args, batches = args or [None]  # no arguments: `batches_of_rows` refuses
         args = _as_tensors(args)
         parts = batches_of_rows(args, batches)  # two, if the last batch is shorter
         if DOOR.top is not DOOR.bottom:
@@ -103,7 +103,7 @@ class Function(_Programs):
         outs = []
         for part in parts:
             specs = specs_of_batch(args, part)
-            program, result = self.program(specs, specs, True)
+            program, result = self.program(specs, specs, over=True)
             outs.append(program.over(args, part))
         if len(outs) > 1:
             outs = [[constant(np.concatenate(both)) for both in zip(*outs)]]

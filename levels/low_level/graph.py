@@ -19,7 +19,7 @@ class Node:
     inputs: list  # nodes
     attrs: dict
     spec: Spec
-    source: object = None  # of a leaf: an input's number, a variable or a tensor
+    source: object = None  # of a leaf: an input's position, a variable or a tensor
 
     def __repr__(self):
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
@@ -31,7 +31,7 @@ class Symbol(NoNumbers, Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        super().__init__(node.spec, source=node)  # no memory of its own
+        super().__init__(node.spec, source=node)  # the node, in place of memory
         self.trace = trace
         self.node = node
 
@@ -53,7 +53,7 @@ class Trace(Interpreter):
         self.env[variable] = value
 
     def add_leaf(self, kind, x):
-        """Return the value of a variable or a constant tensor; at first, a new leaf."""
+        """Return the symbol of a variable or a constant: at first, a new leaf."""
         if x not in self.env:
             self.env[x] = self.add_node(kind, [], {}, x.spec, x)
         return self.env[x]
@@ -102,6 +102,7 @@ def trace(python, signature):
         outputs = [here.node(as_tensor(x)) for x in results_of(result, python)]
     finally:
         DOOR.top = before
+    # (from a copy of `env`, since `node` may add a constant)
     new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.source is not v}
     return Graph(here.nodes, outputs, updates), result

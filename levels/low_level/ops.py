@@ -48,4 +48,5 @@ def reduce_mean(x, axis=None, keepdims=False):
     """Divide the sum of x by the number of its terms. x must hold floats."""
     x = as_tensor(x)
     total = reduce_sum(x, axis, keepdims)
-    return total / (math.prod(x.shape) // max(1, math.prod(total.shape)))
+    terms = math.prod(x.shape) // max(1, math.prod(total.shape))
+    return total / terms

@@ -27,7 +27,7 @@ class Replay:
     def run(self, args):
         """Run one step: update the variables, and return the results."""
         read = {"variable": Variable.read_value, "constant": as_tensor}
-        read["input"] = args.__getitem__
+        read["input"] = args.__getitem__  # its source is its position
         with self.lock:  # one thread at a time
             values = {x: read[x.op](x.source) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:

@@ -65,6 +65,7 @@ def _products(node, shape, x, w):
 
 
 def _repeated(node, shape, dy, x):
+    """Return the numbers of a "spread": the dy of its sum for each number of x."""
     _, (before, within, after) = reduced(node.op, shape, node.attrs.get("axis"))
     dy = dy.reshape(before, 1, after)
     x = x.reshape(before, within, after)
@@ -97,7 +98,7 @@ class OpWriter:
         self.parts = parts
         self.batch = batch
         self.values = {}  # node -> its numbers or registers, as an array: of one row
-        (first, *_) = graph.leaves("input").values()
+        (first, *_) = graph.leaves("input").values()  # all have one dtype
         self.a = self.assembler("steps", first.spec.dtype)
         self.batches = self.a.array("batches", "steps", batch, rows_of="rows")
         self.outs, self.arrays = declared(self.a, graph, parts)
@@ -161,7 +162,8 @@ class StepWriter(OpWriter):
         stores = [(x, out, (step,)) for x, out in zip(self.graph.outputs, self.outs)]
         stores += [(x, self.arrays[v], ()) for v, x in self.graph.updates.items()]
         for node, array, before in stores:
-            if (self.parts[node] == "row") == (row is not None):
+            of_a_row = self.parts[node] == "row"
+            if of_a_row == (row is not None):
                 store_all(self.a, array, self.values[node], row, before)
 
 
@@ -177,11 +179,11 @@ class RowProgram:
         check_rows(self.parts)
         self.program = self.writer(graph, self.parts, batch).write()
         self.inputs = [*graph.leaves("input")]
-        self.variables = [*graph.leaves("variable") | graph.updates]
+        self.variables = [*graph.leaves("variable") | graph.updates]  # read or assigned
         self.block = Block(self.program.words, self.variables, graph.updates)
         self.specs = [x.spec for x in graph.outputs]
         self.every = np.arange(batch, dtype=np.int64)
-        self.once = 1, batch, self.every.ctypes.data
+        self.once = 1, batch, self.every.ctypes.data  # steps, rows, row numbers
 
     def launch(self, args, specs, sizes):
         """Run the program, which overwrites the variables. Return the results."""

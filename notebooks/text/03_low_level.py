@@ -7,11 +7,11 @@
 # This is the level of TensorFlow's `tf.Tensor`, `tf.GradientTape` and `tf.function`, and of PyTorch's
 # `torch.Tensor` and `autograd`.
 #
-# It takes two sittings of less than an hour and a half. In the first, tensors and a tape train the line. In the
-# second, the train step becomes a program. You need four terms from below. A **buffer** is memory with a shape and
-# a dtype. Its **Spec** is everything but the numbers. A **kernel** is one device's program for an op. A **plan**
-# holds the kernel that an op will run, and the Spec of its result. Level 1 was the ground of our house, level 2 the
-# clay. Tensors are the **bricks**.
+# It takes two sittings of less than an hour and a half. In the first, you build tensors, and a **tape**: a record
+# of what was computed, which gives the gradients. In the second, the train step becomes a program. You need four
+# terms from levels 1 and 2. A **buffer** is memory with a shape and a dtype. Its **Spec** is everything but the
+# numbers. A **kernel** is one device's program for an op. A **plan** holds the kernel that an op will run, and the
+# Spec of its result. Level 1 was the ground of our house, level 2 the clay. Tensors are the **bricks**.
 
 # %%
 from course import build, compare, figures, tasks
@@ -52,8 +52,9 @@ checks.answer_to("03-imaginary")
 
 # %% [markdown]
 # The complex number carried a derivative through `f`, and `f` was not changed for it ([Squire and Trapp,
-# 1998](https://doi.org/10.1137/S003614459631241X)). That is the idea of this level: the same program runs on
-# numbers that do a little more. Ours write each operation down. Then we read that record backwards.
+# 1998](https://doi.org/10.1137/S003614459631241X)). That is the idea of this level: the same program runs on values
+# that do more than numbers. Here, each operation on a tensor is also written down. Then we read that record
+# backwards.
 #
 # Below is a PyTorch program in which nobody derives a gradient. Only its import was changed, so that it runs on our
 # levels. **In this notebook you build what finds its gradients.** You need not follow the program yet.
@@ -77,8 +78,8 @@ framework_programs.here("torch", "low", "linear")
 #                     └──▶  trace:  records each op, runs nothing; a symbol comes back
 # ```
 #
-# The tape passes each op on to the interpreter that was there before it, which runs the op. The first interpreter
-# runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model also has
+# The tape passes each op on to the interpreter that was there before it. A symbol is a tensor without numbers. The
+# next cell is `run`. Its `do` works like level 2's `launch`, and gives a new tensor. A model also has
 # **variables**. A variable refers to one tensor now, and to another one later. For these, an interpreter has two
 # more methods: `read` and `assign`.
 
@@ -105,8 +106,8 @@ class Interpreter:
 
 # %% [markdown]
 # The door itself is `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x * 2.0`. It
-# looks up the plan with `planned` of level 2. Then it hands the op to the interpreter that is installed now,
-# `DOOR.top`. Each thread has its own. At first it is `DOOR.bottom`, which runs each op.
+# looks up the plan with `planned` of level 2. Then it hands the op to `DOOR.top`, the interpreter that is installed
+# now. At first this is `DOOR.bottom`, which runs each op. (Each thread has a `top` of its own.)
 
 # %%
 #| export tensors most apply
@@ -137,12 +138,13 @@ def apply(op, *inputs, **attrs):
 # %% [markdown]
 # ## Tensors (8 min)
 #
-# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods: for
-# `1.0 - x`, Python asks the number first, which does not know tensors, and then asks `x`. `binary_op` makes both.
+# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. Take
+# `1.0 - x`: Python first asks the number 1.0, which does not know tensors. Then it calls the second method, that of
+# `x`. `binary_op` makes both.
 #
-# Some operators need several ops, such as `x[0]` and `x > y`. They come from the table `OPERATORS`, which [more
-# ops](more/03_more_ops.ipynb) fills. `SeveralOps`, from `levels/support`, looks into the table. It also has
-# `x ** 2` and `float(x)`, and it prints a tensor.
+# `x[0]` and `x > y` need several ops each. [More ops](more/03_more_ops.ipynb) adds them to the table `OPERATORS`.
+# The base class `SeveralOps`, from `levels/support`, looks there. It also provides `x ** 2`, `float(x)` and the
+# printed form of a tensor.
 
 # %%
 #| export tensors
@@ -185,8 +187,8 @@ class Tensor(Operators, Buffer):
 
 # %% [markdown]
 # Next, numbers become tensors. `constant` chooses the dtype: an array keeps its own, and Python's floats become
-# float32. `_placed` is level 1's `put`. Before that, `check_lossless`, from `levels/support`, refuses what would
-# lose digits.
+# float32. `_placed` checks that the dtype can hold the numbers (`check_lossless`, from `levels/support`). Then it
+# copies them to the device with level 1's `put`.
 
 # %%
 #| export tensors
@@ -221,8 +223,8 @@ def constant(values, dtype=None):
 
 # %% [markdown]
 # In an expression such as `x * 2.0`, the number takes the dtype of the tensor beside it. `as_tensor` converts one
-# value, and `_as_tensors` all inputs of an op. A variable is read through the interpreter. A training uses few
-# numbers, but uses them thousands of times, so `kept_numbers`, from `levels/support`, keeps their tensors in a
+# value, and `_as_tensors` all inputs of an op. A variable is read through the interpreter. Each train step uses the
+# same Python numbers, such as the learning rate. So `kept_numbers`, from `levels/support`, keeps their tensors in a
 # cache.
 
 # %%
@@ -367,13 +369,14 @@ def reduce_mean(x, axis=None, keepdims=False):
     """Divide the sum of x by the number of its terms. x must hold floats."""
     x = as_tensor(x)
     total = reduce_sum(x, axis, keepdims)
-    return total / (math.prod(x.shape) // max(1, math.prod(total.shape)))
+    terms = math.prod(x.shape) // max(1, math.prod(total.shape))
+    return total / terms
 
 
 # %% [markdown]
 # ## The chain rule, drawn (2 min)
 #
-# Take one neuron and one row, as in notebook 01. The prediction is `z = x·w + b`, the error is `e = z - y`, and the
+# Take one unit and one row, as in notebook 01. The prediction is `z = x·w + b`, the error is `e = z - y`, and the
 # loss is `l = e²`. With x = 3, w = 2, b = 1 and y = 5 the error is 2. How does the loss change when `w` does?
 #
 # ```
@@ -383,7 +386,7 @@ def reduce_mean(x, axis=None, keepdims=False):
 #
 # If `w` moves by a little, `e` moves 3 times as far. If `e` moves, `l` moves 4 times as far. So `l` moves 3 · 4 =
 # 12 times as far as `w`. Each line of the program, read backwards, multiplies by one such factor. Here `dw` means
-# the slope of the loss in `w`:
+# the slope of the loss with respect to `w`. Read the backward lines from the last one up:
 #
 # | forward line | backward line | in numbers |
 # |---|---|---|
@@ -391,15 +394,16 @@ def reduce_mean(x, axis=None, keepdims=False):
 # | `e = z - y` | `dz = de` | 4 |
 # | `l = e * e` | `de = dl * 2 * e` | 1 · 4 = 4 |
 #
-# Here a person had to derive each backward line. Notebook 01's nudge needs no person, but it rounds. We want an
-# exact slope that nobody has to derive.
+# Here a person derived each backward line. A nudge needs no person, but it rounds. We want an exact slope that
+# nobody has to derive.
 #
 # **A good place to stop.** All ops pass one door, and you know which slope a tape has to find.
 #
 # ## The tape (7 min)
 #
 # A `with` block installs another interpreter. It passes each op on to `below`, the interpreter that was installed
-# before. (`leave`, from `levels/support`, removes it again, even if one that was opened later is still open.)
+# before. At the end of the block, `leave`, from `levels/support`, removes it. (PyTorch's ops pass such a door, too:
+# a `with` block of a `TorchDispatchMode` sees each of them.)
 
 # %%
 #| export tensors
@@ -455,14 +459,14 @@ with Tape() as tape:
 [op for op, *_ in tape.records]
 
 # %% [markdown]
-# The tape holds four ops, in the order in which they ran. No op had to be changed for this. To differentiate, we
-# read the list from its end. Each op has to answer one question. Suppose we know `dy`, the slope of the loss in the
-# op's *result*. What is the slope in each *input*? A function that answers this is called a **vjp**
-# (vector-Jacobian product).
+# The tape holds four ops, in the order in which they ran. To differentiate, we read the list from its end. Each op
+# has to answer one question. Suppose we know `dy`, the slope of the loss with respect to the op's *result*. What is
+# the slope with respect to each *input*? A function that answers this is called a **vjp**, short for
+# vector-Jacobian product. (In PyTorch it is the `backward` of a `torch.autograd.Function`.)
 #
 # Take a product, `r = a·b`. If `a` moves, `r` moves `b` times as far. So `a` gets `dy·b`, and `b` gets `dy·a`. The
-# table `VJPS` has one row per op, with one function per input. (In a rule, `y` is the op's result. Read the first
-# three rows; the others work the same way.)
+# table `VJPS` has one entry per op, with one function per input. (In these functions `y` is the op's result, not
+# the target. Read the first three entries; the others work the same way.)
 
 # %%
 #| export autodiff
@@ -481,11 +485,11 @@ VJPS = {
 }
 
 # %% [markdown]
-# ## The walk back (16 min)
+# ## The walk back (17 min)
 #
-# The walk starts at the loss, whose slope in itself is 1. At each record, the op's rules turn the gradient of the
-# result into a share for each input. `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor
-# that the tape recorded for `w`.)
+# The walk starts at the loss. If the loss moves, the loss moves just as far: its own slope is 1. At each record,
+# the op's rules turn the gradient of the result into a share for each input. `gradients` is a dict {tensor: its
+# gradient}. (`w.value` is the very tensor that the tape recorded for `w`.)
 
 
 # %%
@@ -566,10 +570,10 @@ print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0
 # end? `error` may pass its gradient on only when it has the shares of all ops that used it, and those stand after
 # it in the list.
 #
-# **Walk it step by step.** Move `step`: blue is the gradient that each value has so far. (`p` is x·w, and `z` is
-# p + b.) `bump` nudges an input by a millionth: green says how far each value moves then, in millionths. The
-# gradients come from the end, the moves from the beginning. The last line multiplies blue by green at each value
-# that both have reached, and adds up. The sum is how far the loss moves.
+# **Walk it step by step.** Move `step`: blue is the gradient that each value has so far. (`p` is x·w, `z` is p +
+# b.) `bump` moves one input by a millionth: green says how far each value moves then, in millionths. Blue begins at
+# the loss, green at the input. The last line of the figure takes the values where the two meet, multiplies blue by
+# green, and adds up. At each step, this sum is how far the loss moves.
 
 # %%
 import functools
@@ -587,8 +591,7 @@ widgets.explore(
 )
 
 # %% [markdown]
-# **A good place to stop.** A tape records the ops of a loss, and one walk back over it gives the slope of each
-# weight.
+# **A good place to stop.** A tape records the ops of a loss, and one walk back gives the slope of each weight.
 #
 # ## Ten rows (5 min)
 #
@@ -603,12 +606,12 @@ VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 # This is the shape of the batch. But b was used ten times, once in each row, so its gradient is the sum of ten
 # shares. The way back through a repetition is a sum:
 #
-# | shape of the result and of `dx` | of the input | what was repeated | so |
+# | shape of `dx`, which the rule gives | of the input | what was repeated | so |
 # |---|---|---|---|
 # | (2, 3, 4) | (4,) | two axes that broadcasting put in front | add over these; they go |
 # | (10, 4) | (1, 4) | axis 0, where the input has a 1 | add over it; it stays, as a 1 |
 #
-# The first row of the table is done below. The second is **yours**: call `reduce_sum(dx, axis=…, keepdims=True)`
+# The first case is done below. The second is **yours**: call `reduce_sum(dx, axis=…, keepdims=True)`
 # for each axis where the sizes differ, and only there.
 
 
@@ -646,8 +649,8 @@ def unbroadcast(dx, shape):
 # ## The other rules (5 min)
 #
 # The way back through a sum is a repetition: each number of `x` gets the `dy` of its sum. This is an op of its own,
-# `spread`. Its scalar function is `dy`. Its planner mirrors level 2's planner of sums: it writes where that one
-# reads.
+# `spread`. Its scalar function takes `dy` and a number of `x`, and returns `dy`. Its plan is that of a sum with
+# input and result exchanged: `dy` is read at `i, j`, and written at `i, k, j` for each k.
 
 # %%
 #| export autodiff
@@ -674,9 +677,9 @@ def _sum_back(dy, y, x, axis=None, keepdims=False):
 
 
 # %% [markdown]
-# For `y = x @ w`, level 2's backward pass has the two rules: `dx = dy @ wᵀ` and `dw = xᵀ @ dy`. Why is `xᵀ @ dy` a
-# sum over the rows? A weight is used once in each row, and so it gets a share from each. Here are two rows with two
-# numbers:
+# For `y = x @ w`, level 2's backward pass already used both rules: `dx = dy @ wᵀ` and `dw = xᵀ @ dy`. Why is `xᵀ @
+# dy` a sum over the rows? A weight is used once in each row, and so it gets a share from each. Here are two rows
+# with two numbers:
 
 # %%
 x_two = constant([[1.0, 2.0], [3.0, 4.0]], "f8")
@@ -685,9 +688,9 @@ print("from row 1", x_two.numpy()[0] * 10.0, " from row 2", x_two.numpy()[1] * 1
 print("xᵀ @ dy   ", apply("matmul", x_two, dy_two, transpose_x=True).numpy().ravel())
 
 # %% [markdown]
-# The product is the sum of both rows' shares. Now each missing rule gets its row in the table. (`relu_grad`, which
-# you wrote, and `sigmoid_grad` are level 2's kernels. A mean needs no rule: it is a sum and a quotient. `gather`
-# has none here, because training needs no gradient of the data.)
+# The product is the sum of both rows' shares. Now each missing rule gets its entry in the table. (`relu_grad`,
+# which you wrote, and `sigmoid_grad` are level 2's kernels. A mean needs no rule: it is a sum and a quotient.
+# `gather` has none here, because training needs no gradient of the data.)
 
 
 # %%
@@ -727,11 +730,14 @@ def reachable(sources, records):
 
 
 # %% [markdown]
-# `backward_pass` is the walk from above, with three additions. It skips what the target does not depend on. It sums
-# a gradient down to the shape of its input, with your `unbroadcast`. And it raises an error where a rule or a
-# source is missing, in `check_rules` and `check_reached` from `levels/support`. (For a source that was not used,
-# TensorFlow returns `None` and says nothing.) A target with several numbers stands for their sum, so `spread` gives
-# each of them a 1.
+# `backward_pass` is the walk from above, with three additions. It skips each op that the target does not depend on,
+# and each input that was not made from a source. It sums a gradient down to the shape of its input, with your
+# `unbroadcast`. And it raises an error where a rule or a source is missing, in `check_rules` and `check_reached`
+# from `levels/support`. (For a source that was not used, TensorFlow returns `None` and says nothing.)
+#
+# If the target has several numbers, we differentiate their sum: each of them begins with the gradient 1. (PyTorch's
+# `backward` refuses such a target.) For calls with attributes, an op may have a second entry. Its key is `(op,
+# *attrs)`, which adds their names.
 
 # %%
 #| export autodiff most backward_pass
@@ -759,7 +765,7 @@ def backward_pass(records, target, sources):
 # A **GradientTape** is the tape with a method `gradient`, which is this walk. It is read once. (In TensorFlow it
 # has the same name. PyTorch has no tape: each tensor holds its own record, its `grad_fn`.) It also keeps the value
 # of each variable that was read. So `check_taped`, from `levels/support`, can refuse a gradient that would be
-# wrong, for example after the variable was assigned.
+# wrong, for example after the variable was assigned. (PyTorch's error speaks of an "inplace operation" then.)
 
 # %%
 #| export autodiff most GradientTape.do
@@ -832,8 +838,7 @@ by_nudge = float(total(constant(start + nudge)) - total(constant(start - nudge))
 print(f"by the tape {by_tape(constant(start)):.6f}, by a nudge {by_nudge:.6f}")
 
 # %% [markdown]
-# They agree. (A test of the course checks every rule this way.) Does a nudge also notice a wrong rule? We swap the
-# two rules of `multiply`:
+# They agree. Does a nudge also notice a wrong rule? We swap the two rules of `multiply`:
 
 # %%
 right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
@@ -843,8 +848,7 @@ VJPS["multiply"] = right
 # %% [markdown]
 # It does: the two are far apart.
 #
-# **A good place to stop.** You have a tape that gives the slope of any function of tensors, and you have checked
-# it.
+# **A good place to stop.** You have a tape that gives the slopes of a loss, and a nudge that checks its rules.
 #
 # ## A train step (4 min)
 #
@@ -896,19 +900,21 @@ import timeit
 hundred = task.batches[:100]
 launches = functools.partial(level_2, *task[:2], task.weights, hundred)
 for name, run in {"level 2": launches, "here": lambda: train(step, hundred)}.items():
-    print(f"{name}: {min(timeit.repeat(run, number=1)) * 1e4:.0f} µs per step")
+    seconds = min(timeit.repeat(run, number=1)) / len(hundred)
+    print(f"{name}: {seconds * 1e6:.0f} µs per step")
 
 # %% [markdown]
-# Comfort has a price. Each op passes the door and finds new memory. The ops of the forward pass are also recorded,
-# and read on the way back. On level 1 the step was one program without any Python. In the second sitting, the step
-# above becomes such a program.
+# Comfort has a price. Each op passes the door and gets new memory. The ops of the forward pass are also recorded.
+# On level 1 the step was one program without any Python. In the second sitting, the step above becomes such a
+# program.
 #
-# ## A module finds its variables (4 min)
+# ## A module finds its variables (5 min)
 #
 # The tape was asked for `[w, b]`. A model with many parts has to list its variables, too. A **module** finds them:
-# in its attributes, and in lists, dicts and modules among them. `find_parts`, from `levels/support`, goes through
-# these, and finds each part once. A part's name is the way to it, such as `layers.0.kernel`. The **weights** of a
-# module are the values of its variables, as NumPy arrays that can be read and set. Level 4 builds on it.
+# in its attributes, and in lists, dicts and modules among them. (PyTorch's `nn.Module` does not look into lists:
+# there you need a `ModuleList`.) `find_parts`, from `levels/support`, lists these **parts**, each once. A part's
+# name is the way to it, such as `layers.0.kernel`. The **weights** of a module are the values of its variables, as
+# NumPy arrays that can be read and set. Level 4 builds on it.
 
 # %%
 #| export module
@@ -966,8 +972,8 @@ line.named(Variable)
 # **A good place to stop.** Tensors train a line. The losses are level 2's to the last bit, but each step is slow.
 # This is the end of the first sitting.
 #
-# The next cell builds what is finished, and takes the course's cells for the rest. Then it runs both tasks in a
-# fresh Python.
+# The next cell saves what is finished. For the rest it takes the course's cells. Then it trains both models in a fresh
+# Python: the line and the net.
 
 # %%
 build.so_far("03_low_level")
@@ -976,9 +982,8 @@ build.so_far("03_low_level")
 # ## Written down, not run (11 min)
 #
 # The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known.
-# So this interpreter writes each op down as a **node**, with its `inputs`, the nodes that it reads. All nodes
-# together are a **graph**. A graph begins with **leaves**, such as an argument. A leaf has no inputs, but a
-# `source`.
+# So `Trace` writes each op down as a **node**, with its `inputs`, the nodes that it reads. All nodes together are a
+# **graph**. A graph begins with **leaves**, such as an argument. A leaf has no inputs, but a `source`.
 
 # %%
 #| export graph
@@ -997,15 +1002,15 @@ class Node:
     inputs: list  # nodes
     attrs: dict
     spec: Spec
-    source: object = None  # of a leaf: an input's number, a variable or a tensor
+    source: object = None  # of a leaf: an input's position, a variable or a tensor
 
     def __repr__(self):
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
 
 
 # %% [markdown]
-# While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers.
-# (`NoNumbers`, from `levels/support`, raises an error where somebody reads them.)
+# While a function is traced, its tensors are **symbols**. A symbol has a shape and a node, but no numbers. (Reading
+# them raises an error, from `NoNumbers` in `levels/support`.)
 
 # %%
 #| export graph
@@ -1018,19 +1023,19 @@ class Symbol(NoNumbers, Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        super().__init__(node.spec, source=node)  # no memory of its own
+        super().__init__(node.spec, source=node)  # the node, in place of memory
         self.trace = trace
         self.node = node
 
 
 # %% [markdown]
-# What existed before the trace becomes a leaf: a tensor becomes a constant. A variable stays a variable, since its
-# value differs from step to step. The leaf's `source` is that tensor or that variable.
+# What existed before the trace becomes the `source` of a leaf. A tensor's leaf is a constant. A variable's leaf is
+# read anew in each step.
 #
-# And `assign`? While a function is traced, no variable changes. `env` notes which symbol the variable stands for
-# now, and the next `read` returns this symbol. Take a function that reads `w`, assigns `w - 1.0`, and reads `w`
-# again. The first read makes a leaf. The second gives the symbol of the difference. At the end of the trace, `env`
-# tells the variable's new value.
+# And `assign`? While a function is traced, no variable changes. `env` notes which symbol stands for the variable
+# now, and the next `read` returns it. Take a function that reads `w`, assigns `w - 1.0`, and reads `w` again. The
+# first read makes a leaf, the second gives the symbol of the difference. At the end, `env` tells the variable's new
+# value.
 
 # %%
 #| export graph
@@ -1054,7 +1059,7 @@ class Trace(Interpreter):
         self.env[variable] = value
 
     def add_leaf(self, kind, x):
-        """Return the value of a variable or a constant tensor; at first, a new leaf."""
+        """Return the symbol of a variable or a constant: at first, a new leaf."""
         if x not in self.env:
             self.env[x] = self.add_node(kind, [], {}, x.spec, x)
         return self.env[x]
@@ -1096,8 +1101,9 @@ class Graph:
 
 
 # %% [markdown]
-# `trace` runs a function on symbols. It is given the Specs of the arguments, their **signature**. A variable that
-# stands for another node at the end was assigned: it is one of the `updates`.
+# `trace` runs a function on symbols. It is given the Specs of the arguments, their **signature**. If, at the end,
+# the symbol of a variable is no longer its leaf, the variable was assigned. Then the symbol's node goes into
+# `updates`.
 
 # %%
 #| export graph most trace
@@ -1118,6 +1124,7 @@ def trace(python, signature):
         outputs = [here.node(as_tensor(x)) for x in results_of(result, python)]
     finally:
         DOOR.top = before
+    # (from a copy of `env`, since `node` may add a constant)
     new = {v: here.node(x) for v, x in [*here.env.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.source is not v}
     return Graph(here.nodes, outputs, updates), result
@@ -1137,10 +1144,10 @@ print("returned:", result, " new values of", [v.name for v in graph.updates])
 
 # %% [markdown]
 # Not one number was computed. Forward pass, backward pass and update are in one list: the tape computes its
-# gradients with ops, which go through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The
-# gradient of the loss is 1, that of the sum is a tenth of it, and `spread` gives this tenth to each row. t8 and t9
-# are the two shares of `error`, t10 is your `hand_on`, and t11 is your `unbroadcast`. So a train step is now data:
-# a list of seventeen ops.
+# gradients with ops, which go through the door, too. x0 and x1 are the arguments. The gradient of the loss is 1,
+# that of the sum is a tenth of it, and `spread` gives this tenth to each row. t8 and t9 are the two shares of
+# `error`, t10 is your `hand_on`, and t11 is your `unbroadcast`. So a train step is now data: a list of seventeen
+# ops.
 #
 # ## Dead code (6 min)
 #
@@ -1158,7 +1165,7 @@ before
 
 # %% [markdown]
 # `needed_by` is **yours**. A node is needed if it is wanted, or if a needed node reads it. In which order must you
-# go through the list, so that once is enough? (The check: of four ops, one is dead, and three are left.)
+# go through the list, so that once is enough? (The check has a graph of four ops, one of them dead.)
 
 
 # %%
@@ -1198,16 +1205,16 @@ def dce(graph):
 dce(before)
 
 # %% [markdown]
-# `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same
-# with less work.
+# `exp` is gone. Compilers call a function like `dce` a **pass**: it takes a graph and returns one that computes the
+# same with less work. (The backward pass is something else.)
 #
 # ## Replay (9 min)
 #
-# The easiest way to run a graph is to run its ops in order. `Replay` looks up all plans beforehand. In `run`, each
-# leaf gets its value from its `source`, and each op goes to the interpreter at the bottom. At the end of the step,
-# each new value goes into its variable: here `assign` takes effect. A lock keeps other threads out. (`alias`, from
-# `levels/support`, makes another tensor of the same numbers.) `over` runs many steps, and `_stacked` collects their
-# losses.
+# What runs a graph is a **back end**. The simplest one, `Replay`, runs the ops in order. It looks up all plans
+# beforehand. In `run`, each leaf gets its value from its `source`, and each op goes to the interpreter at the
+# bottom. At the end of the step, each new value goes into its variable: here `assign` takes effect. `alias`, from
+# `levels/support`, gives each result a tensor of its own, apart from a variable's. `over` runs many steps, and
+# `_stacked` collects their losses.
 
 # %%
 #| export replay most Replay.run
@@ -1229,7 +1236,7 @@ class Replay:
     def run(self, args):
         """Run one step: update the variables, and return the results."""
         read = {"variable": Variable.read_value, "constant": as_tensor}
-        read["input"] = args.__getitem__
+        read["input"] = args.__getitem__  # its source is its position
         with self.lock:  # one thread at a time
             values = {x: read[x.op](x.source) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
@@ -1284,24 +1291,24 @@ checks.answer_to("03-print")
 print("losses equal to the step's:", again == losses[:100])
 
 # %% [markdown]
-# The losses are the same, without the Python code of `step`. But each op is still its own launch.
+# The losses are the same. But each op is still its own launch.
 #
-# **A good place to stop.** A step runs as a list of ops, without the Python code that it came from.
+# **A good place to stop.** A step runs as a list of ops, without its Python code.
 #
 # ## Which ops have rows (5 min)
 #
 # No row of the batch needs another row. So a step can be a loop over the rows, which adds each row's shares to the
 # sums. The update follows the loop. You wrote that program by hand in notebook 01. Now we write it from the graph.
 #
-# Which op belongs where? The plans tell us. We make each plan a second time, for a batch with **one row more**, and
-# see whether the result grows. Take `rows @ w + b`. For ten rows, the product has the shape (10, 1), and for eleven
-# (11, 1): one number per row. The loss has the shape () in either case, and it reads rows: it is a sum. The shape
-# of `w` is (2, 1), whatever the batch.
+# Which op belongs where? We make each plan a second time, for a batch with **one row more**, and see whether the
+# result grows. Take `rows @ w + b`. For ten rows, the product has the shape (10, 1), and for eleven (11, 1): one
+# number per row. The sum of the squares, t4, has the shape () in either case, and it reads rows. The loss, t5,
+# reads only this sum. The shape of `w` is (2, 1), whatever the batch.
 #
 # So each node belongs to one of four parts. The result of a `row` grows. A `sum` reads rows, but its result does
 # not grow. What needs a sum comes `after` the loop, and the rest comes `before` it. `larger_spec`, from
-# `levels/support`, looks up the larger plan. If there is none, or if an op needs both rows and a sum over rows,
-# `NoProgram` says why the graph stays a list of ops.
+# `levels/support`, looks up the larger plan. Some graphs do not fit, for example if an op needs both rows and a sum
+# over rows. Then `NoProgram` is raised, with the reason.
 
 # %%
 #| export row_program
@@ -1344,13 +1351,12 @@ figures.drawing.graph_drawing(graph, ["rows", "target"], parts)
 #
 # ## An op, one row at a time (9 min)
 #
-# How is an op computed for a single row? A `matmul` is computed by notebook 01's `dot`. Any other op calls its
-# scalar function of notebook 02 for each number. These functions use only what floats and registers both can do.
-# With Python's floats they compute a number. With registers of an assembler they *write* the instructions.
+# For a single row, a `matmul` is computed by notebook 01's `dot`. Any other op calls its scalar function of
+# notebook 02 for each number. These functions use only what floats and registers both can do. With Python's floats
+# they compute a number. With registers of an assembler they *write* the instructions.
 #
-# `_each` calls a function for every number of an array, be they floats or registers: to NumPy, both are objects.
-# `_repeated` is for `spread`. (An `if` on a number cannot become instructions, because no number is known. Then
-# `told_by`, from `levels/support`, raises `NoProgram`.)
+# `_each` calls a function for every entry of an array. A NumPy array of objects can hold floats or registers. (A
+# scalar function with an `if` on a number fails here. Then `told_by`, from `levels/support`, raises `NoProgram`.)
 
 # %%
 #| export row_program
@@ -1385,6 +1391,7 @@ def _products(node, shape, x, w):
 
 
 def _repeated(node, shape, dy, x):
+    """Return the numbers of a "spread": the dy of its sum for each number of x."""
     _, (before, within, after) = reduced(node.op, shape, node.attrs.get("axis"))
     dy = dy.reshape(before, 1, after)
     x = x.reshape(before, within, after)
@@ -1395,9 +1402,8 @@ def _repeated(node, shape, dy, x):
 LOWERINGS = {"matmul": _products, "spread": _repeated}
 
 # %% [markdown]
-# `_numbers_of` chooses the function for an op. An op that adds rows up has a row in a second table, `SHARES`. It
-# says what a single row adds to the op's sums. For the slopes of `w`, this is the row times the gradient of its
-# error.
+# `_numbers_of` chooses the function for an op. An op that adds rows up has an entry in a second table, `SHARES`:
+# what a single row adds to the op's sums. For the slopes of `w`, this is the row times the gradient of its error.
 
 
 # %%
@@ -1415,12 +1421,12 @@ SHARES = {  # op that adds rows up -> the terms that a row adds to its sums
 
 # %% [markdown]
 # First we run the whole step with Python's own floats. What comes before is computed once. Then, for each row, all
-# blue ops are computed, and each green op adds a share to its sum. What comes after is computed last. Of a blue
-# node, `values` holds the numbers of the current row.
+# blue ops are computed, and each green op adds a share to its sum. What comes after is computed last. For a blue
+# node, `values` holds only the current row.
 
 
 # %%
-def by_rows(graph, args):
+def by_rows(graph, parts, args):
     known = graph.leaves("variable") | graph.leaves("constant")
     values = {x: source.numpy() for source, x in known.items()}
     sums = {x: 0.0 for x in graph.ops if parts[x] == "sum"}
@@ -1444,23 +1450,22 @@ def by_rows(graph, args):
 
 
 batch = task.x[hundred[0]], task.y[hundred[0]]
-values = by_rows(graph, batch)
+values = by_rows(graph, parts, batch)
 new = values[graph.updates[w]].astype(float)
 print("row by row: loss", values[graph.outputs[0]], " w", *new)
 print("op by op:   loss", step(*map(constant, batch)).numpy(), " w", *w.numpy())
 
 # %% [markdown]
-# Both give the same numbers. So a list of ops on whole batches has become a loop over rows: the ops stay, and each
-# of them takes one row at a time.
+# Both give the same numbers: the ops stay, and each of them takes one row at a time.
 #
-# **A good place to stop.** You know which ops have rows, and how a list of ops becomes a loop over rows.
+# **A good place to stop.** A list of ops on whole batches has become a loop over rows.
 #
-# ## The row program (15 min)
+# ## The row program (16 min)
 #
 # The program of the step is `by_rows`, written with an assembler: the same functions get registers in place of
 # floats. So they write instructions, and nothing is computed yet. First an `OpWriter` declares the arrays of the
-# program, with `declared` from `levels/support`. Then its `compute` does what `compute` did above. A constant is
-# written into the program. A leaf is loaded from its array by `load_all`; if it has rows, one row at a time.
+# program, with `declared` from `levels/support`. Its `compute` does what `compute` did above. A constant is written
+# into the program. `load_all` loads any other leaf from its array. If the leaf has rows, it loads one row.
 
 # %%
 #| export row_program
@@ -1478,7 +1483,7 @@ class OpWriter:
         self.parts = parts
         self.batch = batch
         self.values = {}  # node -> its numbers or registers, as an array: of one row
-        (first, *_) = graph.leaves("input").values()
+        (first, *_) = graph.leaves("input").values()  # all have one dtype
         self.a = self.assembler("steps", first.spec.dtype)
         self.batches = self.a.array("batches", "steps", batch, rows_of="rows")
         self.outs, self.arrays = declared(self.a, graph, parts)
@@ -1504,12 +1509,10 @@ class OpWriter:
 
 # %% [markdown]
 # A `StepWriter` does what `by_rows` does. Read `write` beside it: before, the loop over the rows, the sums, after.
-# One more loop stands around all of it, the loop over the steps. And a row's number is loaded first, as in notebook
-# 01.
+# Around all of it stands one more loop, over the steps. And a row's number is loaded first, as in notebook 01.
 #
 # What has become of `assign`? At the end of each step, `keep` stores the new values into the variables' own arrays.
-# So the next step loads what this step has stored. (`keep` also stores the results. Some have a number for each
-# row, such as a prediction.)
+# So the next step loads what this step has stored. (`keep` also stores the results, some of them row by row.)
 
 # %%
 #| export row_program
@@ -1556,7 +1559,8 @@ class StepWriter(OpWriter):
         stores = [(x, out, (step,)) for x, out in zip(self.graph.outputs, self.outs)]
         stores += [(x, self.arrays[v], ()) for v, x in self.graph.updates.items()]
         for node, array, before in stores:
-            if (self.parts[node] == "row") == (row is not None):
+            of_a_row = self.parts[node] == "row"
+            if of_a_row == (row is not None):
                 store_all(self.a, array, self.values[node], row, before)
 
 
@@ -1565,8 +1569,12 @@ class StepWriter(OpWriter):
 # float dtype, on a CPU. If you have replaced the kernel of `matmul`, no program is made, so that your kernel runs.
 #
 # A program takes whole numbers: sizes, and the addresses of arrays. `Block`, from `levels/support`, packs them, and
-# locks the variables while the program overwrites their numbers. `run` is a single step on all given rows: `every`
-# holds their numbers. `over` runs as many steps as `batches` has rows.
+# locks the variables while the program overwrites their numbers. What it overwrites is a private copy, so a tensor
+# that you took with `w.value` still never changes.
+#
+# `run` does one step on all rows of its arguments: `every` lists their numbers, 0, 1 and so on. `over` runs as many
+# steps as `batches` has rows. (Level 1's `checked` is not called: `every` always fits, and `batches_of_rows`,
+# below, has checked `batches`.)
 
 # %%
 #| export row_program
@@ -1587,11 +1595,11 @@ class RowProgram:
         check_rows(self.parts)
         self.program = self.writer(graph, self.parts, batch).write()
         self.inputs = [*graph.leaves("input")]
-        self.variables = [*graph.leaves("variable") | graph.updates]
+        self.variables = [*graph.leaves("variable") | graph.updates]  # read or assigned
         self.block = Block(self.program.words, self.variables, graph.updates)
         self.specs = [x.spec for x in graph.outputs]
         self.every = np.arange(batch, dtype=np.int64)
-        self.once = 1, batch, self.every.ctypes.data
+        self.once = 1, batch, self.every.ctypes.data  # steps, rows, row numbers
 
     def launch(self, args, specs, sizes):
         """Run the program, which overwrites the variables. Return the results."""
@@ -1622,21 +1630,21 @@ print("losses equal to the step's:", once == losses[:100])
 print(*[x for x in program.program.text.splitlines() if " = f" in x][:10], sep="\n")
 
 # %% [markdown]
-# The losses are the same to the last bit, and one launch does a step. The first five instructions are the
-# prediction, whose sum starts at 0.0. Then come the error, its square, the two shares of the error's gradient, and
-# their sum. (0x3FB999999999999A is 0.1.)
+# One launch does a step, and the losses are the same. The first five instructions are the prediction, whose sum
+# starts at 0.0. Then come the error, its square, the two shares of the error's gradient, and their sum.
+# (0x3FB999999999999A is 0.1.)
 #
-# **When do kernels run at all?** In eager mode and in a replay, each op launches one. In a row program, no kernel
-# runs: the scalar functions were called once, when the program was written.
+# **When do kernels run at all?** Without `function`, and in a replay, each op launches its kernel. In a row
+# program, no kernel runs: the scalar functions were called once, when the program was written.
 #
-# **A good place to stop.** A train step is one program, and its losses are right to the last bit.
+# **A good place to stop.** A train step is one program.
 #
 # ## A function, compiled once (14 min)
 #
-# What is left is to do all of that once: trace, apply the passes, write the program, keep it. `function` does this
-# for any function, as `tf.function` and `jax.jit` do. `BACK_ENDS` make a program of a graph. If one does not fit,
-# it raises `NoProgram`, and the next one is tried. If none fits, the ops are replayed, which is slower, and
-# `say_replayed`, from `levels/support`, says so.
+# What is left is to do all of that once, and to keep the program. `function` does this for any function, as
+# `tf.function` and `jax.jit` do. `BACK_ENDS` lists what can make a program of a graph: here only `RowProgram`;
+# `levels_more` adds others. (Level 2's `BACKENDS` are compilers of kernels.) If none fits, the ops are replayed,
+# which is slower, and `say_replayed`, from `levels/support`, says so.
 
 # %%
 #| export functions
@@ -1661,13 +1669,12 @@ def _program_of(function, graph, batch, over):
 
 # %% [markdown]
 # A function has one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything
-# else that Python reads, such as the learning rate in a closure, is read once, during the trace. (`tf.function` has
-# the same rule; the `function` of `levels_more` watches globals and closures.) If a kernel is replaced,
-# `KERNELS.version` changes, and so does the key.
+# else that Python reads, such as the learning rate in a closure, is read once, during the trace. If a kernel is
+# replaced, `KERNELS.version` changes, and so does the key.
 #
 # `compile` is a summary of this notebook: trace, apply the passes, choose a back end. `program` looks the key up.
-# If it is new, `made_once` calls `compile`, for one thread at a time. If the function makes variables in its first
-# call, as a layer does, `settled` traces it once more. (Both are from `levels/support`.)
+# If it is new, `made_once` calls `compile`, in one thread at a time. A layer makes its variables in its first call.
+# Then `settled` traces again, so that the graph only reads them. (Both are from `levels/support`.)
 
 # %%
 #| export functions
@@ -1716,9 +1723,10 @@ class _Programs:
 
 # %% [markdown]
 # A call runs one step. `over` takes whole arrays and the row numbers of all steps, and hands them to the program in
-# one call. Inside a tape or a trace, a function runs as plain Python, so that every op is seen. Three functions are
-# from `levels/support`. `cache_key` gives the key of an argument that is not a tensor. `batches_of_rows` splits off
-# a shorter last batch, which needs a program of its own. `packed` returns tensors in the form that Python returned.
+# one call. Inside a tape or a trace, a function runs as plain Python, so that every op is seen. `cache_key` gives
+# the key of an argument that is not a tensor. `batches_of_rows` checks the row numbers, and splits off a shorter
+# last batch, which needs a program of its own. `packed` puts the results into a tuple or list if the function
+# returned one. (All three are from `levels/support`.)
 
 # %%
 #| export functions most Function.__call__
@@ -1746,7 +1754,7 @@ class Function(_Programs):
         """over(x, y, …, batches): run a step on the rows x[i], y[i], … for each array i
         of row numbers. Return a step's results, each with one number per step.
         """
-        *args, batches = args or [None]
+        *args, batches = args or [None]  # no arguments: `batches_of_rows` refuses
         args = _as_tensors(args)
         parts = batches_of_rows(args, batches)  # two, if the last batch is shorter
         if DOOR.top is not DOOR.bottom:
@@ -1756,7 +1764,7 @@ class Function(_Programs):
         outs = []
         for part in parts:
             specs = specs_of_batch(args, part)
-            program, result = self.program(specs, specs, True)
+            program, result = self.program(specs, specs, over=True)
             outs.append(program.over(args, part))
         if len(outs) > 1:
             outs = [[constant(np.concatenate(both)) for both in zip(*outs)]]
@@ -1766,8 +1774,8 @@ class Function(_Programs):
 function = Function
 
 # %% [markdown]
-# `eager` opens a `Watcher`, which records nothing. While it is open, `DOOR.top` is not `DOOR.bottom`, and so a
-# `function` runs as plain Python, op by op.
+# `eager` opens a `Watcher`, which records nothing. While it is open, a `function` runs as plain Python, op by op:
+# in eager mode.
 
 
 # %%
@@ -1790,8 +1798,8 @@ for count in (10, 10, 4, 10):
 
 # %% [markdown]
 # Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a
-# **retrace**. All other calls run the program alone. Now we train: the first hundred batches are a hundred calls,
-# and all others are one call of `over`, with no Python between the steps.
+# **retrace**. All other calls run the program alone. Now we train: a hundred calls, then one call of `over` for all
+# other batches, with no Python between the steps.
 
 # %%
 both = train(compiled, hundred)
@@ -1799,20 +1807,19 @@ both += compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
 print("losses equal to the step's:", both == losses)
 
 # %% [markdown]
-# `over` has a trace of its own. (A function with `if x > 0.0:` in it is refused, because no number is known while
-# it is traced. Use `where`, from [more ops](more/03_more_ops.ipynb).)
+# `over` has a trace of its own. (A function with `if x > 0.0:` in it is refused: during a trace, no number is
+# known. Use `where`, from [more ops](more/03_more_ops.ipynb).)
 #
-# PyTorch's `torch.compile` works in another way. It reads the function's bytecode. If a Python value changes that
-# the function reads, it compiles again. A `print`, or an `if` on a tensor, breaks the graph in two, and Python runs
-# between the parts.
+# PyTorch's `torch.compile` reads the function's bytecode instead. If a Python value that the function reads has
+# changed, it compiles again. A `print`, or an `if` on a tensor, breaks the graph in two, and runs in every call.
 #
-# **A good place to stop.** A `function` turns a train step, with its tape, into one program, and keeps it.
+# **A good place to stop.** A `function` turns a train step into one program, and keeps it.
 #
 # ## The two tasks on this level (7 min)
 #
 # ### Data
 #
-# The data are those of level 1: the line and the two rings. `batches` holds the row numbers of each step.
+# The data are those of level 1: the line and the two rings.
 
 # %% [markdown]
 # ### Model and training
@@ -1865,8 +1872,7 @@ figures.regression(task, fit)
 # %% [markdown]
 # ### The second task: a net
 #
-# On level 2 the backward pass of the net was the longest part. Here it is one line, as above. The forward pass is
-# the formula:
+# The forward pass of the net is its formula:
 
 
 # %%
@@ -1880,7 +1886,7 @@ def dnn(x, weights):
 
 
 # %% [markdown]
-# The loss is that of levels 1 and 2. The rest is as in `linear_regression`:
+# The loss is that of level 1. The rest is as in `linear_regression`:
 
 
 # %%
@@ -1911,19 +1917,15 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
 
 
 # %%
-from levels import hardware
-
 rings = tasks.rings()
 ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
-below = hardware.tasks.dnn_classifier(*rings[:2], *rings[4:7])
-print("losses equal to level 1's:", ring_fit.losses.tolist() == below.losses.tolist())
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
 # ## What this level cost (1 min)
 #
 # `compare.measure` trains both tasks on level 2 and on this level, op by op ("eager") and compiled. The time of a
-# step is predicted by level 1's formula: launches · time of a launch + max(operations / peak, bytes / bandwidth).
+# step is predicted by level 1's formula.
 
 # %% tags=["nbval-ignore-output"]
 below = kernels.tasks
@@ -1932,12 +1934,13 @@ net = compare.measure(rings, below.dnn_classifier, dnn_classifier, last=50, repe
 compare.costs(line, net)
 
 # %% [markdown]
-# Compiled, all steps are one launch, with no Python between them. (The compiled times include the trace. The
-# prediction leaves out Python, where an eager step spends most of its time.)
+# Compiled, all steps are one launch, which is predicted as a training of one step, trace included. (So a measured
+# time may also lie below it.) An eager step is predicted as its launches through the door, without the tape and the
+# walk.
 #
 # ## Side by side (4 min)
 #
-# Look at the row *backward*, for the line and for the net: one line replaces all of level 2's.
+# Look at *backward*, for the line and for the net: one line replaces all of level 2's.
 
 # %%
 compare.side_by_side(line, net)
@@ -1946,7 +1949,7 @@ compare.side_by_side(line, net)
 # ## The same in TensorFlow and PyTorch (1 min)
 #
 # Here is the line in three spellings, 200 steps each. The formula is the same; `model`, `backward` and `update`
-# differ.
+# differ. (In ours, the mark `# loss` stands one line earlier, at the error.)
 
 # %%
 framework_programs.beside(task, linear_regression)
@@ -1960,11 +1963,11 @@ real_ones.table(3)
 # %% [markdown]
 # ## What you do differently now (1 min)
 #
-# A gradient comes from a walk over a record. If one is missing, you look for what was computed outside it, for
-# example in NumPy. You check your own rule with a nudge. You know that a tape keeps every recorded tensor until it
-# is read. In TensorFlow and JAX you expect a `print` to run once per trace, and a new shape to cause a retrace. In
-# `torch.compile`, a `print` runs in every call, and after a second size the program leaves the size open. When a
-# compiled step is slow or wrong, you print its graph before and after the passes.
+# A gradient comes from a walk over a record. If a gradient is missing, you look for a step that the record did not
+# see, for example one in NumPy. You check your own rule with a nudge. You know that a tape keeps all recorded
+# tensors in memory until you ask for the gradient. In TensorFlow and JAX you expect a `print` to run once per
+# trace, and a new shape to cause a retrace. `torch.compile` compiles once more at a second size, and then for any
+# size. When a compiled step is slow or wrong, you print its graph before and after the passes.
 
 # %% [markdown]
 # ## Exercises (optional)
@@ -2080,8 +2083,8 @@ exercises.check("03-5", in_order)
 #
 # Next comes [4 · Mid-level API](04_mid_level.ipynb): a part owns its variables, and nobody has to name a weight.
 #
-# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its stages
-# 3a and 3b are on this level.
+# Notebook 05 follows one step [from `fit` to the multiply](05_high_level.ipynb#From-fit-to-the-multiply). The
+# stages 3a and 3b are on this level.
 #
 # Each of these notebooks takes one idea further: [PyTorch's programs](more/03_torch.ipynb) (a tape that is always open),
 # [second derivatives](more/03_second_derivatives.ipynb) (tapes in tapes), [passes](more/03_passes.ipynb), [fused
