@@ -307,7 +307,7 @@ def test_a_notebook_of_the_five_leads_on(name):
     ]
     beside = [f"{each}.ipynb" for each in build.more_in(build.ROOT) if each[5:7] == name[:2]]
     found = links_in(where)
-    assert len(beside) >= 6 and [*sorted(set(found) & {*beside})] == beside
+    assert len(beside) >= 4 and [*sorted(set(found) & {*beside})] == beside
     five = build.names_in(build.ROOT)
     following = five[five.index(name) + 1 :][:1]
     walk = [f"{five[-1]}.ipynb"] * bool(following)  # the stage of the walk that belongs to this level
