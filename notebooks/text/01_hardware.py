@@ -21,8 +21,8 @@ figures.you_are_here(1)
 # ## A surprise to begin with (6 min)
 #
 # Here are 2²⁵ ones, as float32: NumPy's numbers of 32 bits. We add them up twice: with `sum`, and with `cumsum`, whose
-# last entry is the sum of everything. What do you expect? Run the next cell, choose an answer and commit to it. Then
-# run the next two: the first shows the result, the second explains it.
+# last entry is the sum of everything. Run the next cell, choose an answer and commit to it. Then run the next two: the
+# first shows the result, the second explains it.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -195,9 +195,8 @@ print(f"w {w[0, 0]:.4f}, {w[1, 0]:.4f}   b {b[0, 0]:.4f}")
 # The weights and the bias are nearly 2, -3 and 3. The loss cannot fall to 0: the noise alone gives a loss of about 2·2
 # = 4. In the last batch of ten rows it happens to be 9.
 #
-# Now watch the model learn. On the left, grey is the loss of each batch, and blue the mean of fifty batches, on a
-# logarithmic scale. On the right is the prediction for each test row. **R²** is the share of the variation of y that
-# the line explains.
+# On the left, grey is the loss of each batch, and blue the mean of fifty batches, on a logarithmic scale. On the right
+# is the prediction for each test row. **R²** is the share of the variation of y that the line explains.
 
 # %%
 from types import SimpleNamespace
@@ -254,7 +253,7 @@ y
 
 # %% [markdown]
 # Nine, computed by your own program. Nobody wants to write such text by hand. So we write an **assembler**: Python
-# objects that write the lines of a program. It has three parts. The first is the `Writer`, which holds the lines.
+# objects that write the lines of a program. The first of its three parts is the `Writer`.
 #
 # - `lines` are the instructions so far. `write` appends one. In LLVM's text, a register may be set by one line only. So
 #   each instruction gets a new one: `%v0`, `%v1`, …
@@ -352,8 +351,8 @@ print(answer)
 # %% [markdown]
 # We want to write `v * v + v` instead of text. This is the central idea of this level: a `Register` is a Python object
 # that stands for what a register of the processor *will hold* when the program runs. `a` is its writer, and `scope` is
-# the loop in which it is set. (Python's `if` on a `Register` raises an error, because its number is not known yet. The
-# base class `Unknown` does this.)
+# the loop in which it is set. (The base class `Unknown` raises an error for an `if`, because the register's number is
+# not known yet.)
 
 
 # %%
@@ -586,7 +585,7 @@ class Array(NamedTuple):
 # %% [markdown]
 # The second part of the assembler, `Loops`, writes loops. It also declares what each call hands over: arrays and
 # numbers. The body of a loop stands in a `with` block. Python's `contextmanager` runs our function up to its `yield`,
-# then the `with` block, and then the rest of the function. `scopes` lists the loops that are open.
+# then the `with` block, and then the rest of the function.
 
 
 # %%
@@ -695,8 +694,8 @@ def flat(row, width, column):
 print(flat(1, 3, 2))  # x[1, 2]
 
 # %% [markdown]
-# A `Whole` is a whole number in a register, or a constant such as 3. Its `*` and `+` write `mul` and `add`. So `flat`
-# writes instructions if it is called with such objects:
+# A `Whole` is a whole number in a register, or a constant such as 3. Its `*` and `+` write `mul` and `add`. We call
+# `flat` with such objects:
 
 
 # %%
@@ -745,8 +744,8 @@ print("y", answer, " x", numbers)
 # crashed. But when we write the program, we already know the extent of the loop and the size of the array. So the
 # assembler can refuse the mistake before anything runs.
 #
-# `indices_of` compares the extent of each index with the size of its axis. It also notes the two in `bounds`. If one is
-# a name such as `"rows"`, each call compares them. (An index may also be a Python number, such as 0.)
+# `indices_of` compares the extent of each index with the size of its axis. It notes both in `bounds`. If one is a name
+# such as `"rows"`, each call compares them, too. (An index may also be a Python number, such as 0.)
 
 
 # %%
@@ -811,7 +810,7 @@ except IndexError as error:
 # ## Memory (14 min)
 #
 # Each device, a CPU or a GPU, has memory of its own. A piece of it is called a **buffer**. Its `Spec` holds the device,
-# the shape and the dtype, and the number of bytes that follows from them.
+# the shape, the dtype and the number of bytes.
 
 # %%
 #| export device
@@ -835,8 +834,7 @@ class Spec:
 
 
 # %% [markdown]
-# A `Buffer` is a Spec and the memory itself. The device counts the bytes in use. A freed buffer gets a new Spec, so no
-# code that was prepared for the old one accepts it.
+# A `Buffer` is a Spec and the memory itself. The device counts the bytes in use.
 
 
 # %%
@@ -1167,7 +1165,7 @@ checks.answer_to("01-too-short")
 # **A good place to stop.** A program takes its arrays from memory, and each call is checked first.
 
 # %% [markdown]
-# ## The line as a program (15 min)
+# ## The line as a program (14 min)
 #
 # We start with a small piece: the loss of ten rows. The program gets a batch as a list of row numbers. So a row is
 # found in two steps: load its number, then load what is in that row.
@@ -1202,8 +1200,8 @@ print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 # The Python function `dot` ran while the program was *written*. The machine sees no `dot`, only products and sums.
 #
 # So one function does both jobs. Called with floats, it computes a row. Called with registers, it writes the
-# instructions for a row. `_dense` is such a function. For each column j of the weights, it computes a prediction:
-# `dot(row, column j)` plus the bias j. (`zip(*w)` gives the columns of w. The line's weights have one.)
+# instructions for a row. `_dense` is such a function. It computes one prediction for each column of the weights.
+# (`zip(*w)` gives the columns. The line's weights have one.)
 
 # %%
 #| export tasks
@@ -1283,7 +1281,7 @@ print(descend(1.0, 2.0, 0.5))
 #
 # 1. The arrays and numbers that the call hands over come first.
 # 2. Each step loads the weights, and begins one sum for the loss and one for each slope. `_each(array, make)` calls
-#    `make` for each place of an array of weights. `make` loads the weight there, or begins a sum for its slope.
+#    `make` for each place of an array of weights, to load the weight or to begin a sum.
 # 3. Each row of the batch adds to these sums. `one_row` does this; for the line, it is `line_row`.
 # 4. Then your `descend` computes the new weights, and they are stored.
 
@@ -1436,10 +1434,9 @@ checks.answer_to("01-last-bits")
 #
 # ### Result
 #
-# The weights are the record's, so the picture is the one above. Here the same function trains on real data, 342
-# penguins near Palmer Station, Antarctica ([Gorman, Williams and Fraser,
-# 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this bill and these flippers? (The
-# inputs are *standardised*: mean 0, standard deviation 1.)
+# The picture is the one above. Here the same function trains on real data, 342 penguins near Palmer Station, Antarctica
+# ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this
+# bill and these flippers? (The inputs are *standardised*: mean 0, standard deviation 1.)
 
 # %%
 penguins = tasks.penguins_mass()
@@ -1480,7 +1477,7 @@ figures.classes(rings)
 from levels.support.elementary import exp, log, select
 
 # %% [markdown]
-# Like `dot`, these functions compute with Python's numbers, and write instructions for registers:
+# These functions, too, take numbers or registers:
 
 
 # %%
@@ -1697,9 +1694,9 @@ print(f"bandwidth {cpu.bandwidth / 1e9:.1f} GB per second")
 print(f"launch {cpu.launch_time * 1e9:.0f} ns")
 
 # %% [markdown]
-# With these numbers we can predict. A program cannot end before its operations are done, nor before its bytes are
-# moved. This lower limit is called the **roofline**
-# ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)). The launches come on top:
+# A program cannot end before its operations are done, nor before its bytes are moved. This lower limit is called the
+# **roofline** ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)). The launches come on
+# top:
 #
 # ```
 # seconds = launches · launch_time + max(flops / peak, bytes / bandwidth)
@@ -1779,8 +1776,7 @@ compare.side_by_side(line, net)
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# In both you choose a device and put numbers on it. In daily use you see no instructions. (Later notebooks run programs
-# for PyTorch and TensorFlow on what you build here.)
+# In both you choose a device and put numbers on it. In daily use you see no instructions.
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
