@@ -121,9 +121,9 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # %% [markdown]
 # ### Your turn: the slope
 #
-# The loss is a mean over n rows, so each row adds e·e/n to it. If e grows by a tiny t, the loss grows by about 2·e/n ·
-# t. The factor 2·e/n is the slope of the loss with respect to e. We call it `de`. If w1 grows by a tiny t, e grows by
-# x1 · t. When one change causes the next, their slopes are multiplied. This is the **chain rule**:
+# The loss is a mean over n rows, so each row adds e·e/n to it. If e grows by a tiny t, the loss grows by about t times
+# 2·e/n. This factor is the slope of the loss with respect to e. We call it `de`. If w1 grows by a tiny t, e grows by x1
+# · t. When one change causes the next, their slopes are multiplied. This is the **chain rule**:
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
@@ -133,8 +133,8 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # So one row adds x1·de to the slope for w1, x2·de to the slope for w2, and de to the slope for b, because e grows
 # exactly as b does.
 #
-# Your function gets g = 1/n. Write `de` as `g * error + g * error`, the form in which level 3 will derive it. (`2 * g *
-# error` gives the same bits. A division by n may round differently.)
+# Your function gets g = 1/n. Write `de` as `g * error + g * error`, the form in which level 3 will derive it. (A
+# division by n may round differently. `2 * g * error` gives the same bits.)
 
 
 # %%
@@ -1796,8 +1796,8 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # ## Exercises (optional)
 #
-# Each exercise begins with a stub. Replace its `...`, run the cell, and read what the check says. `python3 -m course
-# progress` shows what you have solved.
+# Each exercise begins with a stub. Replace its `...`, run the cell, and read what the check says. To see what you have
+# solved, use `python3 -m course progress`.
 #
 # You may start here at any time, without running the notebook above: `begin` takes what is missing from the built
 # level. (Exercises 01-1 and 01-3 are in `more/`.)
