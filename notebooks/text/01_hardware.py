@@ -18,7 +18,7 @@ build.watch("01_hardware")  # so the last cell can tell which cells are not save
 figures.you_are_here(1)
 
 # %% [markdown]
-# ## A surprise to begin with (6 min)
+# ## A surprise to begin with (5 min)
 #
 # Here are 2²⁵ ones, as float32: NumPy's numbers of 32 bits. We add them up twice: with `sum`, and with `cumsum`, whose
 # last entry is the sum of everything. Run the next cell, choose an answer and commit to it. Then run the next two: the
@@ -51,9 +51,9 @@ checks.answer_to("01-ones")
 
 # %% [markdown]
 # `cumsum` lost half of the ones. A float32 keeps 24 binary digits ([IEEE 754,
-# 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)). 16,777,217 is 2²⁴ + 1 and needs 25, so it is not a float32. It
-# lies halfway between two of them, 16,777,216 and 16,777,218. Such a tie goes to the neighbour whose last kept digit is
-# 0, and that is 16,777,216. So `cumsum` stays there. `sum` adds up blocks first ([NumPy's notes on
+# 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)). 16,777,217 is 2²⁴ + 1 and needs 25. It lies halfway between two
+# float32 numbers, 16,777,216 and 16,777,218. Such a tie goes to the neighbour whose last kept digit is 0, and that is
+# 16,777,216. So `cumsum` stays there. `sum` adds up blocks first ([NumPy's notes on
 # `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)). (`torch.cumsum` on a CPU adds in float64,
 # and gives 33554432.) **The order of a sum is part of the answer.** A loop decides that order, and on this level you
 # write the loops.
@@ -87,8 +87,8 @@ figures.scatter_inputs(task)
 # **gradient**.) The **learning rate** says how far it moves. We begin with the sum of products in `z`.
 #
 # Cells that begin with `#| export NAME` are the framework. The last cell of this notebook saves them in
-# `levels/hardware/NAME.py`, where the higher levels find them. (The word `most` marks functions that you write only in
-# the longer version, which `python3 -m course lab --write most` opens.)
+# `levels/hardware/NAME.py`, for the higher levels. (The word `most` marks functions that you write only in the longer
+# version, which `python3 -m course lab --write most` opens.)
 
 # %%
 #| export formulas most dot
@@ -130,8 +130,7 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 #                      slope of the loss with respect to w1:  x1 · de
 # ```
 #
-# So one row adds x1·de to the slope for w1, x2·de to the slope for w2, and de to the slope for b, because e grows
-# exactly as b does.
+# So one row adds x1·de to the slope for w1, x2·de to that for w2, and de to that for b, because e grows as b does.
 #
 # Your function gets g = 1/n. Write `de` as `g * error + g * error`, the form in which level 3 will derive it. (A
 # division by n may round differently. `2 * g * error` gives the same bits.)
@@ -163,7 +162,7 @@ def line_slopes(error, row, g):
 print(line_slopes(2.0, [1.0, 5.0], 0.1))
 
 # %% [markdown]
-# Is it right? Nudge a weight up and down by a tiny amount, and see how much the loss changes:
+# Is it right? Nudge a weight up and down, and see how much the loss changes:
 
 # %%
 slope = 0.0
@@ -193,7 +192,7 @@ print(f"w {w[0, 0]:.4f}, {w[1, 0]:.4f}   b {b[0, 0]:.4f}")
 
 # %% [markdown]
 # The weights and the bias are nearly 2, -3 and 3. The loss cannot fall to 0: the noise alone gives a loss of about 2·2
-# = 4. In the last batch of ten rows it happens to be 9.
+# = 4. In the last batch it happens to be 9.
 #
 # On the left, grey is the loss of each batch, and blue the mean of fifty batches, on a logarithmic scale. On the right
 # is the prediction for each test row. **R²** is the share of the variation of y that the line explains.
@@ -550,7 +549,7 @@ after{n}:"""  # n: the number of the loop
 
 # %% [markdown]
 # The loop's counter is an `Index`. It knows its `extent`: the counter always stays below that number. An `Array` of a
-# program knows its shape. (A `NamedTuple` is a class whose objects have these fields and never change.)
+# program knows its shape. (A `NamedTuple` has these fields, which never change.)
 
 
 # %%
@@ -583,9 +582,8 @@ class Array(NamedTuple):
 
 
 # %% [markdown]
-# The second part of the assembler, `Loops`, writes loops. It also declares what each call hands over: arrays and
-# numbers. The body of a loop stands in a `with` block. Python's `contextmanager` runs our function up to its `yield`,
-# then the `with` block, and then the rest of the function.
+# The second part of the assembler, `Loops`, writes loops. The body of a loop stands in a `with` block. Python's
+# `contextmanager` runs our function up to its `yield`, then the `with` block, and then the rest of the function.
 
 
 # %%
@@ -741,8 +739,8 @@ print("y", answer, " x", numbers)
 
 # %% [markdown]
 # `x` began with 3. That number is gone, and no error was raised. With 6,000,000 instead of 6, this notebook would have
-# crashed. But when we write the program, we already know the extent of the loop and the size of the array. So the
-# assembler can refuse the mistake before anything runs.
+# crashed. But when we write the program, we know the extent of the loop and the size of the array. So the assembler can
+# refuse the mistake before anything runs.
 #
 # `indices_of` compares the extent of each index with the size of its axis. It notes both in `bounds`. If one is a name
 # such as `"rows"`, each call compares them, too. (An index may also be a Python number, such as 0.)
@@ -891,9 +889,8 @@ class Buffer:
 
 
 # %% [markdown]
-# A `Device` makes buffers and frees them. `put` copies an array into a new buffer, and `alloc` makes one whose numbers
-# are not set yet. The rest is bookkeeping, which you may skim. (`peak` and what follows it come in *What this level
-# cost*.)
+# A `Device` makes buffers and frees them. `put` copies an array into a new buffer. The rest is bookkeeping, which you
+# may skim. (`peak` and what follows it come in *What this level cost*.)
 
 
 # %%
@@ -993,8 +990,7 @@ build.so_far("01_hardware")
 #
 # A finished program is a `Program`. It puts the frame around the lines, as `run` did, and compiles them once. It is
 # called with buffers and numbers by name. The machine code checks nothing. So `checked` first looks at dtypes and
-# shapes, at each row number, and at the noted `bounds`. `bind` does this once, and returns a function to call many
-# times.
+# shapes, at each row number, and at the noted `bounds`.
 
 # %%
 #| export program
@@ -1188,7 +1184,7 @@ print("\n".join(loss_of_a_batch.text.split("\n")[-17:-12]))
 
 # %% [markdown]
 # These lines are the end of the loop's body: your subtraction, a product, and for `+=` a load, an addition and a store.
-# Now we call the program with buffers:
+# Now we call the program:
 
 # %%
 x, y, w, b = map(cpu.put, (task.x, task.y, *task.weights))
@@ -1421,7 +1417,7 @@ print(f"the last loss: {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 checks.answer_to("01-last-bits")
 
 # %% [markdown]
-# All 8,000 losses are equal. Your own instructions train a line.
+# All 8,000 losses are equal.
 #
 # The last loss is printed twice: rounded, and in **hexadecimal**. `0x1.26b…p+3` means 1.26b… in base 16, times 2³
 # ([`float.hex`](https://docs.python.org/3/library/stdtypes.html#float.hex)). There, nothing is rounded. You will meet
@@ -1757,11 +1753,10 @@ widgets.explore(
 # %% [markdown]
 # ## Side by side (5 min)
 #
-# Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, on **"5
-# more lines"** to see what a line calls, and on the head of a level to see its launches, bytes and predicted time. For
-# plain Python, each operation counts as a launch, which reads two numbers and writes one: 24 bytes. The column *1
-# float32* is level 1 with numbers of 32 bits. (Level 1's times are longer than above: here they include writing the
-# program.)
+# Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* for the net, on **"5 more
+# lines"** for what a line calls, and on the head of a level for its cost. For plain Python, each operation counts as a
+# launch, which reads two numbers and writes one: 24 bytes. The column *1 float32* is level 1 with numbers of 32 bits.
+# (Level 1's times are longer than above: here they include writing the program.)
 
 # %%
 functions = reference.linear_regression, linear_regression
