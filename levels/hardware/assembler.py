@@ -12,7 +12,7 @@ from .writer import Loops
 
 
 class Sum:
-    """A running sum. It lies in memory, because a register is set only once."""
+    """A running sum. It lies in a slot, because only one line can set a register."""
 
     def __init__(self, a):
         self.a = a

@@ -10,7 +10,7 @@ from .values import Index, Whole
 
 
 def index_of(a, i):
-    """Return a whole number as an Index. An Index is returned as it is."""
+    """Return a Python number as an Index. An Index is returned as it is."""
     if isinstance(i, Index):
         writing.live(a, i)
         return i
@@ -23,7 +23,7 @@ def indices_of(a, array, indices):
     writing.check_indices(a, array, indices)
     indices = [index_of(a, i) for i in indices]
     for axis, index in enumerate(indices):
-        check_bound(a.name, array, axis, index.extent, {})
+        check_bound(a.name, array, axis, index.extent, {})  # {}: no name is known yet
         a.bounds.append((array, axis, index.extent))
     return indices
 

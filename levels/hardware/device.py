@@ -21,7 +21,7 @@ class Spec:
         self.shape = shape
         self.dtype = dtype
         self.nbytes = math.prod(shape) * dtype.itemsize
-        self.spec = self  # so that a Spec can stand for a buffer
+        self.spec = self  # so that code which reads `x.spec` also accepts a Spec
 
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
@@ -35,17 +35,16 @@ class Buffer:
     def __init__(self, spec, data=None, source=None):
         self.spec = spec
         self.source = source
-        self.data = data
+        self.data = None  # still so if an error is raised below
         self.address = None  # a compiler may note here where the data begins
         if source is None:
-            self.data = None
             device = spec.device
             if device.memory is not None and device.used + spec.nbytes > device.memory:
                 raise no_memory(spec)
             if data is None:
                 data = device.empty(spec.shape, spec.dtype)
-            self.data = data
             device.used += spec.nbytes
+        self.data = data
 
     device = property(lambda self: self.spec.device)
     shape = property(lambda self: self.spec.shape)
@@ -58,7 +57,7 @@ class Buffer:
         return self.spec.device.read(self.data)
 
     def release(self):
-        """Give the memory back. The Spec is a new one, which no plan knows."""
+        """Give the memory back. The new Spec fits no code that knew the old one."""
         self.device.used -= self.spec.nbytes
         self.data = None
         self.address = None
@@ -66,7 +65,7 @@ class Buffer:
 
     def __getstate__(self):
         state, slots = super().__getstate__()
-        return state, slots | {"address": None}  # a copy lies elsewhere
+        return state, slots | {"address": None}  # a pickled copy lies elsewhere
 
     def __del__(self):
         if self.source is None and self.data is not None:
@@ -102,7 +101,7 @@ class Device:
         return Buffer(self.spec(shape, dtype))
 
     def put(self, array, kind=Buffer):
-        """Copy a NumPy array into a new buffer, and return the buffer."""
+        """Copy a NumPy array into a new buffer, of the class `kind`, and return it."""
         array = numeric_array(array)
         key = array.shape, array.dtype
         buffer = kind(self.specs.get(key) or self.spec(*key))
@@ -132,6 +131,6 @@ PLACE = Place(POOL["cpu:0"])  # PLACE.device: where a thread puts its arrays
 
 
 def pool(**counts):
-    """Return the devices by name: {"cpu:0": Device, …}."""
+    """Return the devices by name. (In `levels_more` it takes counts, as in gpus=2.)"""
     check_no_counts(counts)
     return POOL

@@ -21,7 +21,7 @@ def _dense(inputs, w, b):
 
 
 def line_row(row, target, weights, sums, g):
-    """Add what one row adds to the slopes. Return what it adds to the loss."""
+    """Add one row's slopes to `sums`. Return its squared error."""
     w, b = weights
     dw, db = sums
     (prediction,) = _dense(row, w, b)  # forward
@@ -42,7 +42,7 @@ def _each(array, make):
 
 
 def write_steps(a, one_row, shapes):
-    """Write a program that trains weights of these shapes, for any numbers of steps."""
+    """Write a program that trains weights of these shapes, for any number of steps."""
     features = shapes[0][0]
     x = a.array("x", "rows", features)
     y = a.array("y", "rows", 1)
@@ -116,7 +116,7 @@ def _forward(row, w1, b1, w2, b2, w3, b3):
 
 
 def through_relu(d, h, w):
-    """A number per unit, its slope: 0 where relu cut, else the next layer's sum."""
+    """Return, for each k, 0.0 where h[k] is 0, else the sum of d[j]·w[k][j] over j."""
     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
 
 
@@ -126,7 +126,7 @@ def _clipped(p):
 
 
 def _slope_at_z(target, p, c, g):
-    """Return the slope of a row's loss at z, the last output before the sigmoid."""
+    """Return the slope of a row's loss at z, before the sigmoid. Here g is -1/n."""
     dc = g * target / c - g * (1.0 - target) / (1.0 - c)
     dp = select(p > 1e-7, select(p < 1.0 - 1e-7, dc, 0.0), 0.0)
     return dp * p * (1.0 - p)
@@ -141,7 +141,7 @@ def _add_slopes(dw, db, inputs, d):
 
 
 def net_row(row, target, weights, sums, g):
-    """Add what one row adds to the slopes. Return what it adds to the loss."""
+    """Add one row's slopes to `sums`. Return its cross-entropy."""
     w1, b1, w2, b2, w3, b3 = weights
     dw1, db1, dw2, db2, dw3, db3 = sums
     h1, h2, prediction = _forward(row, *weights)  # forward

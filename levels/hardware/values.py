@@ -10,7 +10,7 @@ REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
 
 
 class Register(Unknown):
-    """What a register will hold, as long as the loop in which it is set goes on."""
+    """What a register will hold. It can be used only in the loop that sets it."""
 
     holds = "a register"
 
@@ -38,7 +38,7 @@ def _comparison(how, x, y):
 
 
 def _program_of(x, y):
-    """Return the assembler that x belongs to, or y if x is a Python number."""
+    """Return the writer that x belongs to, or y's if x is a Python number."""
     return x.a if isinstance(x, Register) else y.a
 
 

@@ -17,7 +17,7 @@ class Writer:
         self.name = name
         self.dtype = writing.check_dtype(name, dtype, REAL)
         self.real = REAL[self.dtype]
-        self.kind = self.real  # what the register of a value holds: one number
+        self.kind = self.real  # LLVM's type of a value; `levels_more` has vectors, too
         self.lines = []
         self.entry = []  # lines that run once, before the others
         self.words = {}  # name -> type
@@ -72,7 +72,7 @@ class Array(NamedTuple):
     name: str
     shape: tuple
     kind: str  # LLVM's type of each entry
-    rows_of: object  # None, or the size of the arrays whose row numbers it holds
+    rows_of: object  # of an array of row numbers: the size they stay below; or None
 
     def __repr__(self):
         return f"{self.name}[{', '.join(map(str, self.shape))}]"
@@ -82,9 +82,10 @@ class Loops(Writer):
     """A writer of loops, over arrays and numbers that each call hands over."""
 
     def array(self, name, *shape, rows_of=None):
-        """Declare an array. With `rows_of`: of row numbers, of arrays of that size."""
+        """Declare an array. With rows_of="rows", it holds row numbers below "rows"."""
         writing.check_array(self, name, shape)
-        for size in shape if rows_of is None else (*shape, rows_of):
+        sizes = shape if rows_of is None else (*shape, rows_of)
+        for size in sizes:
             self.size(size)
         self.word(name, "ptr")
         self.arrays[name] = Array(name, shape, "i64" if rows_of else self.real, rows_of)
@@ -101,13 +102,14 @@ class Loops(Writer):
     @contextmanager
     def loop(self, extent):
         """Write a loop over [0, extent). Its body is the `with` block."""
-        scope = (self, len(self.lines))
+        n = len(self.lines)  # the number of the loop
+        scope = (self, n)
         counter = self.slot("i64")
-        text = LOOP.format(n=scope[1], counter=counter, end=self.size(extent))
+        text = LOOP.format(n=n, counter=counter, end=self.size(extent))
         before, after = text.split("\nBODY\n")
         writing.open_scope(self)
         self.lines.append(before)
         self.scopes.append(scope)
-        yield Index(self, f"%i{scope[1]}", extent)
+        yield Index(self, f"%i{n}", extent)
         writing.close_loop(self, scope)
         self.lines.append(after)

@@ -5,11 +5,11 @@
 #
 # This course builds `levels`, a small framework for deep learning, in five notebooks. Each notebook adds one level, as
 # one builds a house. This one is the ground: memory, instructions and time. You need Python, a little NumPy, and two
-# sittings of less than an hour and a half. Five functions are yours to write. If you leave one empty, the course uses
-# its own.
+# sittings of less than an hour and a half. Five functions are yours to write. If you leave a function empty, the course
+# fills it in with its own version.
 #
 # **Shift+Enter** runs a cell and goes on to the next one. If you see only the first line of a cell, run it like any
-# other. The next cell shows the five levels.
+# other.
 
 # %%
 from course import build, figures, tasks  # the course's helpers, not `levels`
@@ -20,9 +20,9 @@ figures.you_are_here(1)
 # %% [markdown]
 # ## A surprise to begin with (5 min)
 #
-# Here are 2²⁵ ones, as 32-bit numbers. We add them up twice: with `sum`, and with `cumsum`, whose last entry is the sum
-# of everything. What do you expect? Run the next cell, choose an answer and commit to it. The cell after it shows the
-# result, and the one after that says whether you were right, and why.
+# Here are 2²⁵ ones, as float32: NumPy's numbers of 32 bits. We add them up twice: with `sum`, and with `cumsum`, whose
+# last entry is the sum of everything. Run the next cell, choose an answer and commit to it. Then run the next two: the
+# first shows the result, the second explains it.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -50,15 +50,16 @@ print(f"cumsum {x.cumsum()[-1]:.0f}")
 checks.answer_to("01-ones")
 
 # %% [markdown]
-# `cumsum` lost half of the ones. A float32 has 24 significant bits ([IEEE 754,
-# 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)). So 16,777,217, which is 2²⁴ + 1, is not a float32. It lies
-# halfway between two of them, 16,777,216 and 16,777,218. Such a tie goes to the neighbour whose last bit is 0. Here
-# that is 16,777,216, so `cumsum` stays there. `sum` adds up blocks first ([NumPy's notes on
-# `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)). **The order of a sum is part of the
-# answer**, and the loop decides it. On this level you write the loops.
+# `cumsum` lost half of the ones. A float32 keeps 24 binary digits ([IEEE 754,
+# 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)). 16,777,217 is 2²⁴ + 1 and needs 25. It lies halfway between two
+# float32 numbers, 16,777,216 and 16,777,218. Such a tie goes to the neighbour whose last kept digit is 0, and that is
+# 16,777,216. So `cumsum` stays there. `sum` adds up blocks first ([NumPy's notes on
+# `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)). (`torch.cumsum` on a CPU adds in float64,
+# and gives 33554432.) **The order of a sum is part of the answer.** A loop decides that order, and on this level you
+# write the loops.
 
 # %% [markdown]
-# ## The line, in plain Python (12 min)
+# ## The line, in plain Python (13 min)
 #
 # Here are four hundred points. Each has two inputs, `x1` and `x2`, and one answer `y`. The answers were made as
 # `2·x1 - 3·x2 + 3`, plus noise of standard deviation 2. We look for the 2, the -3 and the 3. This task is called *the
@@ -79,15 +80,15 @@ figures.scatter_inputs(task)
 # z = x1·w1 + x2·w2 + b         the prediction for each row
 # e = z - y                     its error
 # the mean of e·e               the loss of the batch
-# w = w - rate · slope          move each weight a little against its slope
-#                               (its gradient); the learning rate says how far
+# w1 = w1 - rate · slope        w2 and b change in the same way
 # ```
 #
-# We begin with the sum of products in `z`.
+# The **slope** for w1 says how fast the loss grows when w1 grows. So w1 moves against it. (All slopes together are the
+# **gradient**.) The **learning rate** says how far it moves. We begin with the sum of products in `z`.
 #
 # Cells that begin with `#| export NAME` are the framework. The last cell of this notebook saves them in
-# `levels/hardware/NAME.py`, where the higher levels find them. (With `python3 -m course lab --write most`, you also
-# write what is marked `most`.)
+# `levels/hardware/NAME.py`, for the higher levels. (The word `most` marks functions that you write only in the longer
+# version, which `python3 -m course lab --write most` opens.)
 
 # %%
 #| export formulas most dot
@@ -120,28 +121,26 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # %% [markdown]
 # ### Your turn: the slope
 #
-# In which direction does the loss fall? The loss is a mean over n rows, so each row adds e·e/n to it. If e grows by a
-# tiny t, the loss grows by about 2·e/n · t. The factor 2·e/n is the **slope** of the loss with respect to e. We call it
-# `de`. If w1 grows by a tiny t, e grows by x1 · t. When one change causes the next, their slopes are multiplied. This
-# is the **chain rule**:
+# The loss is a mean over n rows, so each row adds e·e/n to it. If e grows by a tiny t, the loss grows by about t times
+# 2·e/n. This factor is the slope of the loss with respect to e. We call it `de`. If w1 grows by a tiny t, e grows by x1
+# · t. When one change causes the next, their slopes are multiplied. This is the **chain rule**:
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
 #                      slope of the loss with respect to w1:  x1 · de
 # ```
 #
-# So one row adds x1·de to the slope for w1, x2·de to the slope for w2, and de to the slope for b, because e grows
-# exactly as b does.
+# So one row adds x1·de to the slope for w1, x2·de to that for w2, and de to that for b, because e grows as b does.
 #
-# Your function gets g = 1/n. Write `de` as `g * error + g * error`, as all five levels do. (`2 * g * error` gives the
-# same bits. A division by n may end on another digit.)
+# Your function gets g = 1/n. Write `de` as `g * error + g * error`, the form in which level 3 will derive it. (A
+# division by n may round differently. `2 * g * error` gives the same bits.)
 
 
 # %%
 #| export formulas blank line_slopes
 def line_slopes(error, row, g):
-    """What a row adds to the slopes of (Σ error·error)·g: of the weights, of b."""
-    ...  # a list, one number for each number of the row, and `de`
+    """Return what one row adds to the slopes: a list for the weights, and de for b."""
+    ...  # return a pair: the list, with one number per value of the row, and de
 
 
 # %% [markdown]
@@ -151,7 +150,7 @@ def line_slopes(error, row, g):
 #
 # ```python
 # def line_slopes(error, row, g):
-#     """What a row adds to the slopes of (Σ error·error)·g: of the weights, of b."""
+#     """Return what one row adds to the slopes: a list for the weights, and de for b."""
 #     de = g * error + g * error
 #     return [value * de for value in row], de
 # ```
@@ -163,7 +162,7 @@ def line_slopes(error, row, g):
 print(line_slopes(2.0, [1.0, 5.0], 0.1))
 
 # %% [markdown]
-# Is it right? Nudge a weight up and down by a tiny amount, and see how much the loss changes:
+# Is it right? Nudge a weight up and down, and see how much the loss changes:
 
 # %%
 slope = 0.0
@@ -175,24 +174,28 @@ print(f"gradient {slope:.4f}   nudged {(up - down) / 2e-6:.4f}")
 
 # %% [markdown]
 # The formula and the nudge agree. The complete training in plain Python is in `course/reference.py`. It is the course's
-# **record**: every level is compared with its numbers. It starts with the weights printed above and takes 8,000 steps.
-# That is 200 passes through the data, called **epochs**.
+# **record**: every level is compared with its numbers. It starts with the weights 0.309 and -0.054 and the bias 0, and
+# takes 8,000 steps. That is 200 passes through the data, called **epochs**.
 
 # %%
 from course import reference
 
-record, record_weights = reference.linear_regression(*task[:2], *task[4:7])
+
+def arguments_of(task):
+    return task.x, task.y, task.weights, task.batches, task.learning_rate
+
+
+record, record_weights = reference.linear_regression(*arguments_of(task))
 print(f"first loss {record[0]:.6g}, last loss {record[-1]:.6g}")
 w, b = map(np.array, record_weights)
 print(f"w {w[0, 0]:.4f}, {w[1, 0]:.4f}   b {b[0, 0]:.4f}")
 
 # %% [markdown]
-# The weights are nearly 2, -3 and 3. The loss cannot fall to 0, because of the noise: its mean square is about 2·2 = 4,
-# and by chance 9 in the last batch.
+# The weights and the bias are nearly 2, -3 and 3. The loss cannot fall to 0: the noise alone gives a loss of about 2·2
+# = 4. In the last batch it happens to be 9.
 #
-# Now watch the model learn. On the left, grey is the loss of each batch, and blue the mean of fifty batches, on a
-# logarithmic scale. On the right is the prediction for each test row. **R²** is the share of the variation of y that
-# the line explains. 1 is all of it.
+# On the left, grey is the loss of each batch, and blue the mean of fifty batches, on a logarithmic scale. On the right
+# is the prediction for each test row. **R²** is the share of the variation of y that the line explains.
 
 # %%
 from types import SimpleNamespace
@@ -206,13 +209,14 @@ figures.regression(task, trained)
 # %% [markdown]
 # ## One instruction (25 min)
 #
-# Now the same in instructions for the machine. A processor knows no lists. A **register** holds one number inside the
-# processor. An **address** is a place in memory. A program **loads** a number from memory into a register, does
-# **arithmetic** on registers, and **stores** a register back to memory. It can also jump to another instruction.
+# Next you train the line with the machine's own instructions. A processor knows no lists. A **register** holds one
+# number inside the processor. An **address** is a place in memory. A program **loads** a number from memory into a
+# register, does **arithmetic** on registers, and **stores** a register back to memory.
 #
-# Here is a program in the language of [LLVM](https://llvm.org/docs/LangRef.html), the compiler behind Clang, Rust and
-# numba. It loads the number at the address `%x`, and stores its square at `%y`. All names begin with `%`. A `double` is
-# a float64, and a `ptr` is an address. The program returns nothing (`void`), and `ret` ends it:
+# Here is a program in the language of [LLVM](https://llvm.org/docs/LangRef.html), a compiler that many programming
+# languages use. It loads the number at the address `%x`, and stores its square at `%y`. Names of registers begin with
+# `%`, and the program's name with `@`. A `double` is a float64, a number of 64 bits. A `ptr` is an address. The program
+# returns nothing (`void`), and `ret` ends it:
 
 # %%
 TEXT = """
@@ -225,9 +229,9 @@ define void @program(ptr %x, ptr %y) {
 """
 
 # %% [markdown]
-# `machine_code(text)` lets LLVM turn such a text into bytes for your processor. It returns an object that owns the
-# bytes, and the address at which they begin. (The notebooks use `levels/support` like a library, and do not explain its
-# code.) NumPy knows the address of an array's numbers, and `ctypes` calls the code at an address:
+# `machine_code(text)` lets LLVM turn such a text into bytes for your processor. It returns two things: an engine, which
+# keeps the bytes in memory, and the address of the first byte. (The notebooks use `levels/support` like a library, and
+# do not explain its code.) NumPy knows the address of an array's numbers, and `ctypes` calls the code at an address:
 
 # %%
 import ctypes
@@ -236,7 +240,7 @@ from levels.support.machine import machine_code
 
 
 def run_text(text, *arrays):
-    engine, address = machine_code(text)  # the engine owns the bytes
+    engine, address = machine_code(text)  # the engine keeps the bytes
     # a function that returns nothing, and takes addresses
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address)
     call(*[array.ctypes.data for array in arrays])
@@ -248,16 +252,17 @@ y
 
 # %% [markdown]
 # Nine, computed by your own program. Nobody wants to write such text by hand. So we write an **assembler**: Python
-# objects that write the lines of a program. It has three parts. The first is the `Writer`, which holds the lines.
+# objects that write the lines of a program. The first of its three parts is the `Writer`.
 #
-# - `lines` are the instructions so far. `write` appends one. A register can be set only once, so each instruction gets
-#   a new one: `%v0`, `%v1`, …
-# - A **word** is 64 bits that a call hands to the program: an address, a size or a number. All words lie in one block
-#   of memory, which begins at `%words`. `word` writes two lines: `getelementptr` computes the address of the word, and
+# - `lines` are the instructions so far. `write` appends one. In LLVM's text, a register may be set by one line only. So
+#   each instruction gets a new one: `%v0`, `%v1`, …
+# - From now on, a call hands over only the address of one block of memory, `%words`. The block consists of **words** of
+#   64 bits: addresses, sizes and numbers. `word` writes two lines: `getelementptr` computes the address of a word, and
 #   `load` loads it. Both go into `entry`, the lines that run once, before the others. (`i64` is a 64-bit whole number.)
-# - A **slot** is memory for something that changes. `alloca` reserves it.
+# - A **slot** is memory for something that changes, such as a counter. `alloca` reserves it. (The processor's registers
+#   can change. So LLVM's optimizer keeps slots in registers where it can.)
 #
-# The functions of `writing` refuse a mistake with an error message. (The next cell is the head of another file.)
+# The helper module `levels.support.writing` refuses mistakes. (The next cell begins a second file, `values.py`.)
 
 # %%
 #| export values
@@ -267,7 +272,7 @@ REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
 
 
 # %% [markdown]
-# (`arrays`, `bounds` and `scopes` are for later sections. A size is a number, or the name of a word.)
+# A size is either a number such as 5, or a name such as `"rows"`. Then each call hands over its value, as a word.
 
 
 # %%
@@ -284,7 +289,7 @@ class Writer:
         self.name = name
         self.dtype = writing.check_dtype(name, dtype, REAL)
         self.real = REAL[self.dtype]
-        self.kind = self.real  # what the register of a value holds: one number
+        self.kind = self.real  # LLVM's type of a value; `levels_more` has vectors, too
         self.lines = []
         self.entry = []  # lines that run once, before the others
         self.words = {}  # name -> type
@@ -319,7 +324,8 @@ class Writer:
 
 
 # %% [markdown]
-# `run` puts a frame around the lines, and runs them. The words of the call are the addresses of the arrays:
+# (Ignore `arrays`, `bounds` and `scopes` for now.) `run` puts a frame around the lines, and runs them. The words of the
+# call are the addresses of the arrays:
 
 
 # %%
@@ -342,10 +348,10 @@ run(a, numbers, answer)
 print(answer)
 
 # %% [markdown]
-# We want to write `v * v + v` instead of text. So here is the central idea of this level, the `Register`. This Python
-# object stands for something that a register of the processor *will hold* when the program runs. `a` is its writer, and
-# `scope` is the loop in which it is set. (Its base class, `Unknown`, raises an error for an `if`: the number is not
-# known yet.)
+# We want to write `v * v + v` instead of text. This is the central idea of this level: a `Register` is a Python object
+# that stands for what a register of the processor *will hold* when the program runs. `a` is its writer, and `scope` is
+# the loop in which it is set. (The base class `Unknown` raises an error for an `if`, because the register's number is
+# not known yet.)
 
 
 # %%
@@ -354,7 +360,7 @@ from levels.support.writing import Unknown, alike, live, open_scope, operand
 
 
 class Register(Unknown):
-    """What a register will hold, as long as the loop in which it is set goes on."""
+    """What a register will hold. It can be used only in the loop that sets it."""
 
     holds = "a register"
 
@@ -389,7 +395,7 @@ def _comparison(how, x, y):
 
 
 def _program_of(x, y):
-    """Return the assembler that x belongs to, or y if x is a Python number."""
+    """Return the writer that x belongs to, or y's if x is a Python number."""
     return x.a if isinstance(x, Register) else y.a
 
 
@@ -418,8 +424,8 @@ def subtract(x, y):
 # ```
 # </details>
 #
-# A `Value` is a number to compute with. Its class is a table, with an operator and its instruction per line.
-# `_both_ways` makes two methods, for `v + 1.0` and for `1.0 + v`.
+# A `Value` is a number to compute with. Each line of its class joins an operator to its instruction. `_both_ways` makes
+# two methods, for `v + 1.0` and for `1.0 + v`.
 
 
 # %%
@@ -479,8 +485,9 @@ print("\n".join(a.lines))
 # The `*` multiplied nothing. It wrote the instruction that will multiply. Your `subtract` wrote the last line. There,
 # 5.0 is written as its 64 bits, in base 16.
 #
-# A comparison gives a `Condition`. How can a program choose? Our assembler writes no `if`: each row runs the same
-# instructions. `select` writes an instruction that takes one of two numbers. (`i1` is LLVM's type for yes or no.)
+# How can a program choose? Our assembler writes no `if`: its programs run the same instructions for all numbers. But a
+# comparison gives a `Condition`, and its `select` writes an instruction that takes one of two numbers. (`alike` gives
+# LLVM's type for yes or no, `i1`. `live` refuses a register whose loop has ended.)
 
 
 # %%
@@ -505,7 +512,7 @@ v = Value(a, a.write(f"load double, ptr {a.word('x', 'ptr')}"))
 print("\n".join(a.lines))
 
 # %% [markdown]
-# `%v2` will be v if `%v1` is true, and else 0.0.
+# `v > 0.0` is written as 0.0 < v. `%v2` will be v if that is true, and else 0.0.
 #
 # **A good place to stop.** You can write instructions as Python's arithmetic, and run them.
 
@@ -522,8 +529,7 @@ print("\n".join(a.lines))
 # ```
 #
 # Here is the text of a loop, with gaps. `icmp slt` tests whether i < end, and `br` jumps. The counter changes, so it
-# lies in a slot. (LLVM's optimizer moves slots into registers where it can.) A program may have many loops, so each has
-# a number, `n`.
+# lies in a slot. A program may have many loops, so each has a number, `n`.
 
 # %%
 #| export writer
@@ -543,8 +549,7 @@ after{n}:"""  # n: the number of the loop
 
 # %% [markdown]
 # The loop's counter is an `Index`. It knows its `extent`: the counter always stays below that number. An `Array` of a
-# program knows its shape. A size in the shape is a number, or a name such as `"rows"`, whose number is known only at
-# the call. (A `NamedTuple` is a class whose objects have these fields and never change.)
+# program knows its shape. (A `NamedTuple` has these fields, which never change.)
 
 
 # %%
@@ -570,16 +575,15 @@ class Array(NamedTuple):
     name: str
     shape: tuple
     kind: str  # LLVM's type of each entry
-    rows_of: object  # None, or the size of the arrays whose row numbers it holds
+    rows_of: object  # of an array of row numbers: the size they stay below; or None
 
     def __repr__(self):
         return f"{self.name}[{', '.join(map(str, self.shape))}]"
 
 
 # %% [markdown]
-# The second part of the assembler, `Loops`, writes loops. It also declares what each call hands over: arrays and
-# numbers. The body of a loop stands in a `with` block. Python's `contextmanager` runs our function up to its `yield`,
-# then the `with` block, and then the rest of the function. `scopes` lists the loops that are open.
+# The second part of the assembler, `Loops`, writes loops. The body of a loop stands in a `with` block. Python's
+# `contextmanager` runs our function up to its `yield`, then the `with` block, and then the rest of the function.
 
 
 # %%
@@ -591,9 +595,10 @@ class Loops(Writer):
     """A writer of loops, over arrays and numbers that each call hands over."""
 
     def array(self, name, *shape, rows_of=None):
-        """Declare an array. With `rows_of`: of row numbers, of arrays of that size."""
+        """Declare an array. With rows_of="rows", it holds row numbers below "rows"."""
         writing.check_array(self, name, shape)
-        for size in shape if rows_of is None else (*shape, rows_of):
+        sizes = shape if rows_of is None else (*shape, rows_of)
+        for size in sizes:
             self.size(size)
         self.word(name, "ptr")
         self.arrays[name] = Array(name, shape, "i64" if rows_of else self.real, rows_of)
@@ -610,20 +615,22 @@ class Loops(Writer):
     @contextmanager
     def loop(self, extent):
         """Write a loop over [0, extent). Its body is the `with` block."""
-        scope = (self, len(self.lines))
+        n = len(self.lines)  # the number of the loop
+        scope = (self, n)
         counter = self.slot("i64")
-        text = LOOP.format(n=scope[1], counter=counter, end=self.size(extent))
+        text = LOOP.format(n=n, counter=counter, end=self.size(extent))
         before, after = text.split("\nBODY\n")
         writing.open_scope(self)
         self.lines.append(before)
         self.scopes.append(scope)
-        yield Index(self, f"%i{scope[1]}", extent)
+        yield Index(self, f"%i{n}", extent)
         writing.close_loop(self, scope)
         self.lines.append(after)
 
 
 # %% [markdown]
-# Now v·v + v for five numbers. `unchecked` writes the address of the i-th one:
+# Now v·v + v for five numbers. `unchecked` writes the address of the i-th one. (It does not check i. The next section
+# does.)
 
 
 # %%
@@ -646,7 +653,8 @@ run(a, numbers, answer)
 print(answer)
 
 # %% [markdown]
-# The body was written once, and the machine ran it five times.
+# The body was written once, and the machine ran it five times. (The slot is called `%slot4` because four lines of
+# `entry` came before it.)
 #
 # ### Your turn: the place of x[i, k]
 #
@@ -684,8 +692,8 @@ def flat(row, width, column):
 print(flat(1, 3, 2))  # x[1, 2]
 
 # %% [markdown]
-# `flat` can also write instructions, if it is called with whole numbers in registers. Their `*` and `+` write `mul` and
-# `add`:
+# A `Whole` is a whole number in a register, or a constant such as 3. Its `*` and `+` write `mul` and `add`. We call
+# `flat` with such objects:
 
 
 # %%
@@ -731,11 +739,11 @@ print("y", answer, " x", numbers)
 
 # %% [markdown]
 # `x` began with 3. That number is gone, and no error was raised. With 6,000,000 instead of 6, this notebook would have
-# crashed. But when we write the program, we already know the extent of the loop and the size of the array. So the
-# assembler can refuse the mistake before anything runs.
+# crashed. But when we write the program, we know the extent of the loop and the size of the array. So the assembler can
+# refuse the mistake before anything runs.
 #
-# `indices_of` compares the extent of each index with the size of its axis, and notes both in `bounds`. If one of them
-# is a name, they are compared at each call. (Whole numbers are indices, too.)
+# `indices_of` compares the extent of each index with the size of its axis. It notes both in `bounds`. If one is a name
+# such as `"rows"`, each call compares them, too. (An index may also be a Python number, such as 0.)
 
 
 # %%
@@ -746,7 +754,7 @@ from levels.support.calls import check_bound
 
 
 def index_of(a, i):
-    """Return a whole number as an Index. An Index is returned as it is."""
+    """Return a Python number as an Index. An Index is returned as it is."""
     if isinstance(i, Index):
         writing.live(a, i)
         return i
@@ -759,7 +767,7 @@ def indices_of(a, array, indices):
     writing.check_indices(a, array, indices)
     indices = [index_of(a, i) for i in indices]
     for axis, index in enumerate(indices):
-        check_bound(a.name, array, axis, index.extent, {})
+        check_bound(a.name, array, axis, index.extent, {})  # {}: no name is known yet
         a.bounds.append((array, axis, index.extent))
     return indices
 
@@ -800,7 +808,7 @@ except IndexError as error:
 # ## Memory (14 min)
 #
 # Each device, a CPU or a GPU, has memory of its own. A piece of it is called a **buffer**. Its `Spec` holds the device,
-# the shape and the dtype, and the number of bytes that follows from them.
+# the shape, the dtype and the number of bytes.
 
 # %%
 #| export device
@@ -817,16 +825,14 @@ class Spec:
         self.shape = shape
         self.dtype = dtype
         self.nbytes = math.prod(shape) * dtype.itemsize
-        self.spec = self  # so that a Spec can stand for a buffer
+        self.spec = self  # so that code which reads `x.spec` also accepts a Spec
 
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
 
 
 # %% [markdown]
-# A `Buffer` is a Spec and the memory itself. The device counts the bytes in use: a new buffer adds its bytes, and a
-# deleted one takes them off. (A buffer may also be a view of another one, its `source`. Then it is not counted.) A
-# freed buffer gets a new Spec, so that nothing that was made for the old one fits it.
+# A `Buffer` is a Spec and the memory itself. The device counts the bytes in use.
 
 
 # %%
@@ -842,17 +848,16 @@ class Buffer:
     def __init__(self, spec, data=None, source=None):
         self.spec = spec
         self.source = source
-        self.data = data
+        self.data = None  # still so if an error is raised below
         self.address = None  # a compiler may note here where the data begins
         if source is None:
-            self.data = None
             device = spec.device
             if device.memory is not None and device.used + spec.nbytes > device.memory:
                 raise no_memory(spec)
             if data is None:
                 data = device.empty(spec.shape, spec.dtype)
-            self.data = data
             device.used += spec.nbytes
+        self.data = data
 
     device = property(lambda self: self.spec.device)
     shape = property(lambda self: self.spec.shape)
@@ -865,7 +870,7 @@ class Buffer:
         return self.spec.device.read(self.data)
 
     def release(self):
-        """Give the memory back. The Spec is a new one, which no plan knows."""
+        """Give the memory back. The new Spec fits no code that knew the old one."""
         self.device.used -= self.spec.nbytes
         self.data = None
         self.address = None
@@ -873,7 +878,7 @@ class Buffer:
 
     def __getstate__(self):
         state, slots = super().__getstate__()
-        return state, slots | {"address": None}  # a copy lies elsewhere
+        return state, slots | {"address": None}  # a pickled copy lies elsewhere
 
     def __del__(self):
         if self.source is None and self.data is not None:
@@ -884,9 +889,8 @@ class Buffer:
 
 
 # %% [markdown]
-# A `Device` makes buffers and frees them. `put` copies an array into a new buffer, and `alloc` makes one whose numbers
-# are not set yet. All buffers of one shape and dtype share one Spec. (The section *What this level cost* explains
-# `roofline`. `empty`, `reshape`, `read` and `write` are NumPy's functions here. The device of a GPU overrides them.)
+# A `Device` makes buffers and frees them. `put` copies an array into a new buffer. The rest is bookkeeping, which you
+# may skim. (`peak` and what follows it come in *What this level cost*.)
 
 
 # %%
@@ -922,7 +926,7 @@ class Device:
         return Buffer(self.spec(shape, dtype))
 
     def put(self, array, kind=Buffer):
-        """Copy a NumPy array into a new buffer, and return the buffer."""
+        """Copy a NumPy array into a new buffer, of the class `kind`, and return it."""
         array = numeric_array(array)
         key = array.shape, array.dtype
         buffer = kind(self.specs.get(key) or self.spec(*key))
@@ -948,8 +952,8 @@ class Device:
 
 
 # %% [markdown]
-# `pool()` returns this computer's devices by name. `levels` has one device, the CPU, and `levels_more` adds others. The
-# higher levels put their arrays on `PLACE.device`.
+# `pool()` returns this computer's devices by name. `levels` has one device, the CPU. (The package `levels_more`, for
+# the notebooks in `more/`, adds others.) The higher levels put their arrays on `PLACE.device`.
 
 # %%
 #| export device
@@ -961,7 +965,7 @@ PLACE = Place(POOL["cpu:0"])  # PLACE.device: where a thread puts its arrays
 
 
 def pool(**counts):
-    """Return the devices by name: {"cpu:0": Device, …}."""
+    """Return the devices by name. (In `levels_more` it takes counts, as in gpus=2.)"""
     check_no_counts(counts)
     return POOL
 
@@ -975,19 +979,18 @@ print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 # **A good place to stop.** You can write loops that stay inside their arrays, and put numbers into a device's memory.
 # This is the end of the first sitting.
 #
-# The next cell builds what is finished, and takes the course's cells for the rest. Then it runs both tasks in a
-# fresh Python.
+# The next cell saves what is finished. For the rest it takes the course's cells. Then it trains both models in a fresh
+# Python: the line, and a net that comes later.
 
 # %%
 build.so_far("01_hardware")
 
 # %% [markdown]
-# ## The assembler (16 min)
+# ## The assembler (15 min)
 #
 # A finished program is a `Program`. It puts the frame around the lines, as `run` did, and compiles them once. It is
 # called with buffers and numbers by name. The machine code checks nothing. So `checked` first looks at dtypes and
-# shapes, at each row number, and at the noted `bounds`. `bind` does this once, and returns a function to call many
-# times.
+# shapes, at each row number, and at the noted `bounds`.
 
 # %%
 #| export program
@@ -1022,7 +1025,7 @@ class Program:
             check_kept(self, held)
             self.run(block)
 
-        launch.keeps = memory  # the copies of row numbers live as long as the call
+        launch.keeps = memory  # so that the arrays live as long as `launch`
         return launch
 
     def __call__(self, **given):
@@ -1031,10 +1034,9 @@ class Program:
 
 
 # %% [markdown]
-# A register is set anew in each turn of the loop, so a running **sum** needs a slot, which lasts longer. It starts at
-# 0.0. `s += term` writes three instructions: load what is there, add the term, and store the result. `total()` loads
-# what has been added up. (LLVM's optimizer moves this slot into a register, too, as long as there are enough of them.
-# So the line's sums stay in registers when the program runs.)
+# A register is set by one line only, so no line can say `total = total + term`. A running **sum** needs a slot. It
+# starts at 0.0. `s += term` writes three instructions: load what is there, add the term, and store the result.
+# `total()` loads what has been added up.
 
 
 # %%
@@ -1043,7 +1045,7 @@ class Program:
 
 
 class Sum:
-    """A running sum. It lies in memory, because a register is set only once."""
+    """A running sum. It lies in a slot, because only one line can set a register."""
 
     def __init__(self, a):
         self.a = a
@@ -1065,8 +1067,8 @@ class Sum:
 
 # %% [markdown]
 # The third part is the `Assembler` itself. It adds loads, stores and sums. A load gives a `Value`. But an array that is
-# declared with `rows_of="rows"` holds row numbers, all below `"rows"`. A load from it gives an `Index`. A store refuses
-# it, because its numbers are checked before the program runs.
+# declared with `rows_of="rows"` holds row numbers, all below `"rows"`. A load from it gives an `Index`. You cannot
+# store into such an array: its row numbers are checked before the program runs, and must not change.
 
 
 # %%
@@ -1161,8 +1163,8 @@ checks.answer_to("01-too-short")
 # %% [markdown]
 # ## The line as a program (14 min)
 #
-# We start with a small piece: the loss of ten rows. A batch is a list of row numbers. So a row is found in two steps:
-# load its number, then load what is in that row.
+# We start with a small piece: the loss of ten rows. The program gets a batch as a list of row numbers. So a row is
+# found in two steps: load its number, then load what is in that row.
 
 # %%
 a = Assembler("loss_of_a_batch", "f8")
@@ -1178,11 +1180,11 @@ with a.loop("batch") as r:
     loss += error * error
 a.store(loss.total() / a.count("batch"), out, 0)
 loss_of_a_batch = a.assemble()
-print("\n".join(loss_of_a_batch.text.split("\n")[-19:-14]))
+print("\n".join(loss_of_a_batch.text.split("\n")[-17:-12]))
 
 # %% [markdown]
 # These lines are the end of the loop's body: your subtraction, a product, and for `+=` a load, an addition and a store.
-# Now we call the program with buffers:
+# Now we call the program:
 
 # %%
 x, y, w, b = map(cpu.put, (task.x, task.y, *task.weights))
@@ -1193,9 +1195,9 @@ print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 # %% [markdown]
 # The Python function `dot` ran while the program was *written*. The machine sees no `dot`, only products and sums.
 #
-# So a function that computes one row on Python's numbers can also write the instructions for one row. `_dense` is such
-# a function. For each column j of the weights, it computes a prediction: `dot(row, column j)` plus the bias j. (The
-# line's weights have one column.)
+# So one function does both jobs. Called with floats, it computes a row. Called with registers, it writes the
+# instructions for a row. `_dense` is such a function. It computes one prediction for each column of the weights.
+# (`zip(*w)` gives the columns. The line's weights have one.)
 
 # %%
 #| export tasks
@@ -1208,8 +1210,8 @@ def _dense(inputs, w, b):
 
 
 # %% [markdown]
-# `line_row` does what a step needs for one row. It adds the row's slopes to their sums, and returns what the row adds
-# to the loss. (Again, g is 1/n.)
+# `line_row` does what a step needs for one row. It adds the row's slopes to their sums, and returns its squared error.
+# (The program will divide the sum of these by n. Again, g is 1/n.)
 #
 # **The marks `# model`, `# forward`, `# loss`, `# backward` and `# update` are in the code of every level**, so that
 # the levels can be laid side by side.
@@ -1218,7 +1220,7 @@ def _dense(inputs, w, b):
 # %%
 #| export tasks
 def line_row(row, target, weights, sums, g):
-    """Add what one row adds to the slopes. Return what it adds to the loss."""
+    """Add one row's slopes to `sums`. Return its squared error."""
     w, b = weights
     dw, db = sums
     (prediction,) = _dense(row, w, b)  # forward
@@ -1233,12 +1235,12 @@ def line_row(row, target, weights, sums, g):
 
 
 # %% [markdown]
-# First on Python's numbers, for the row from above. The prediction is 3 and the answer 1, so the error is 2:
+# First on Python's numbers. The inputs are 1 and 5, the prediction is 3 and the answer 1, so the error is 2:
 
 # %%
 dw, db = [[0.0], [0.0]], [[0.0]]
-loss = line_row([1.0, 5.0], 1.0, ([[3.0], [0.0]], [[0.0]]), (dw, db), 0.1)
-print("loss", loss, " slopes", dw, db)
+squared = line_row([1.0, 5.0], 1.0, ([[3.0], [0.0]], [[0.0]]), (dw, db), 0.1)
+print("squared error", squared, " slopes", dw, db)
 
 # %% [markdown]
 # ### Your turn: the update
@@ -1275,7 +1277,7 @@ print(descend(1.0, 2.0, 0.5))
 #
 # 1. The arrays and numbers that the call hands over come first.
 # 2. Each step loads the weights, and begins one sum for the loss and one for each slope. `_each(array, make)` calls
-#    `make` for each place of an array of weights. `make` loads the weight there, or begins a sum for its slope.
+#    `make` for each place of an array of weights, to load the weight or to begin a sum.
 # 3. Each row of the batch adds to these sums. `one_row` does this; for the line, it is `line_row`.
 # 4. Then your `descend` computes the new weights, and they are stored.
 
@@ -1291,7 +1293,7 @@ def _each(array, make):
 # %%
 #| export tasks
 def write_steps(a, one_row, shapes):
-    """Write a program that trains weights of these shapes, for any numbers of steps."""
+    """Write a program that trains weights of these shapes, for any number of steps."""
     features = shapes[0][0]
     x = a.array("x", "rows", features)
     y = a.array("y", "rows", 1)
@@ -1402,12 +1404,12 @@ checks.predict(
 )
 
 # %%
-fit = linear_regression(*task[:2], *task[4:7])
+fit = linear_regression(*arguments_of(task))
 print("losses equal:", fit.losses.tolist() == record)
 print("weights equal:", [v.tolist() for v in fit.weights] == record_weights)
 
 backwards = task._replace(batches=task.batches[:, ::-1])
-reverse = linear_regression(*backwards[:2], *backwards[4:7])
+reverse = linear_regression(*arguments_of(backwards))
 print(f"rows reversed: {np.sum(reverse.losses != fit.losses):,} of 8,000 losses differ")
 print(f"the last loss: {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 
@@ -1415,7 +1417,7 @@ print(f"the last loss: {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 checks.answer_to("01-last-bits")
 
 # %% [markdown]
-# All 8,000 losses are equal. Your own instructions train a line.
+# All 8,000 losses are equal.
 #
 # The last loss is printed twice: rounded, and in **hexadecimal**. `0x1.26b…p+3` means 1.26b… in base 16, times 2³
 # ([`float.hex`](https://docs.python.org/3/library/stdtypes.html#float.hex)). There, nothing is rounded. You will meet
@@ -1428,14 +1430,13 @@ checks.answer_to("01-last-bits")
 #
 # ### Result
 #
-# The weights are the record's, so the picture is the one above. Here the same function trains on real data, 342
-# penguins near Palmer Station, Antarctica ([Gorman, Williams and Fraser,
-# 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this bill and these flippers? (The
-# inputs are *standardised*: mean 0, standard deviation 1.)
+# The picture is the one above. Here the same function trains on real data, 342 penguins near Palmer Station, Antarctica
+# ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this
+# bill and these flippers? (The inputs are *standardised*: mean 0, standard deviation 1.)
 
 # %%
 penguins = tasks.penguins_mass()
-penguin_fit = linear_regression(*penguins[:2], *penguins[4:7])
+penguin_fit = linear_regression(*arguments_of(penguins))
 figures.regression(penguins, penguin_fit)
 
 # %% [markdown]
@@ -1452,28 +1453,27 @@ figures.regression(penguins, penguin_fit)
 # row ──► 4 units, relu ──► 8 units, relu ──► 1 unit, sigmoid ──► p
 # ```
 #
-# A **relu** keeps a positive number and turns any other into 0. Why is it there? A weighted sum of lines is again a
-# line, so without relus three layers could do no more than one. A relu bends each line at the place where it crosses 0.
-# With several bends, a border can go round a ring.
+# A **relu** keeps a positive number and turns any other into 0. A weighted sum of lines is again a line, so without
+# relus three layers could do no more than one. A relu bends each line at the place where it crosses 0. The border
+# between the two classes then has corners, and can go round a ring.
 #
-# The **sigmoid** turns the last number into a probability p. The loss is the **binary cross-entropy**: each row counts
-# `-log p` if y = 1 and `-log(1 - p)` if y = 0, and the loss is the mean over all rows.
+# The **sigmoid** turns the last number into p, the probability of y = 1. The loss is the **binary cross-entropy**: each
+# row counts `-log p` if y = 1 and `-log(1 - p)` if y = 0, and the loss is the mean over all rows.
 
 # %%
 rings = tasks.rings()
 figures.classes(rings)
 
 # %% [markdown]
-# A relu chooses between two numbers. `select(condition, x, y)` does this: on Python's numbers at once, and on registers
-# with the instruction of `Condition`. The course has its own `exp` and `log`, because those of different libraries
-# differ in the last bit. (The notebook [exp and log](more/01_exp_and_log.ipynb) explains each line of them.)
+# A relu chooses between two numbers. `select(condition, x, y)` does this, for Python's numbers and for registers. The
+# course has its own `exp` and `log`, because those of different libraries differ in the last bit.
 
 # %%
 #| export tasks
 from levels.support.elementary import exp, log, select
 
 # %% [markdown]
-# Like `dot`, these functions compute with Python's numbers, and write instructions for registers:
+# These functions, too, take numbers or registers:
 
 
 # %%
@@ -1512,14 +1512,15 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 #   slope at h[k]:  d[0]·w[k][0] + d[1]·w[k][1] + d[2]·w[k][2]
 # ```
 #
-# But where relu made the output 0, a tiny change of its input changes nothing, so the slope is 0. Use `select`, because
-# the function also writes instructions. Use `dot`, which adds in the right order: j = 0 first.
+# Your function returns the slopes at relu's *input*. Each is the same as at its output, but 0 where relu gave 0: there,
+# a tiny change of the input changes nothing. Use `select`, because the function also writes instructions. Use `dot`,
+# which adds in the right order: j = 0 first.
 
 
 # %%
 #| export tasks blank through_relu
 def through_relu(d, h, w):
-    """A number per unit, its slope: 0 where relu cut, else the next layer's sum."""
+    """Return, for each k, 0.0 where h[k] is 0, else the sum of d[j]·w[k][j] over j."""
     ...  # a list with one number for each k, from d[j], h[k] and w[k][j]
 
 
@@ -1531,7 +1532,7 @@ def through_relu(d, h, w):
 #
 # ```python
 # def through_relu(d, h, w):
-#     """A number per unit, its slope: 0 where relu cut, else the next layer's sum."""
+#     """Return, for each k, 0.0 where h[k] is 0, else the sum of d[j]·w[k][j] over j."""
 #     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
 # ```
 # </details>
@@ -1542,9 +1543,10 @@ def through_relu(d, h, w):
 print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))
 
 # %% [markdown]
-# The way back begins at the loss. It uses `c`, which is p **clipped**: kept away from 0 and 1, where a logarithm would
-# be infinite. Read this table from top to bottom. The first row gives the slope at c, and each row after it multiplies
-# by the slope in its second column. (The slope of log c is 1/c, and that of log(1-c) is -1/(1-c). Here `g` is -1/n.)
+# The way back begins at the loss. The loss uses `c`, which is p **clipped**: kept away from 0 and 1, where a logarithm
+# would be infinite. Read this table from top to bottom. The first row gives the slope at c, and each row after it
+# multiplies by the slope in its second column. (The slope of log c is 1/c, and that of log(1-c) is -1/(1-c). In this
+# table and in `_slope_at_z`, `g` is -1/n, because the loss is minus a mean.)
 #
 # | forward | its slope | code |
 # |---|---|---|
@@ -1561,7 +1563,7 @@ def _clipped(p):
 
 
 def _slope_at_z(target, p, c, g):
-    """Return the slope of a row's loss at z, the last output before the sigmoid."""
+    """Return the slope of a row's loss at z, before the sigmoid. Here g is -1/n."""
     dc = g * target / c - g * (1.0 - target) / (1.0 - c)
     dp = select(p > 1e-7, select(p < 1.0 - 1e-7, dc, 0.0), 0.0)
     return dp * p * (1.0 - p)
@@ -1572,8 +1574,8 @@ dz = _slope_at_z(answer, p, _clipped(p), -1.0)
 print(f"slope at z {dz:.4f}   probability minus answer {p - answer:.4f}")
 
 # %% [markdown]
-# For one row, the product of the three slopes is `p - y`, as in textbooks. The record keeps the three factors: `p - y`
-# would round differently.
+# For one row, the product of the three slopes is `p - y`, as in textbooks. We keep the three factors, as the record
+# does, because `p - y` rounds differently.
 #
 # From z on, your `through_relu` gives the slopes of the layers before. The slope for a weight is its input times the
 # slope at its unit:
@@ -1596,7 +1598,7 @@ def _add_slopes(dw, db, inputs, d):
 # %%
 #| export tasks
 def net_row(row, target, weights, sums, g):
-    """Add what one row adds to the slopes. Return what it adds to the loss."""
+    """Add one row's slopes to `sums`. Return its cross-entropy."""
     w1, b1, w2, b2, w3, b3 = weights
     dw1, db1, dw2, db2, dw3, db3 = sums
     h1, h2, prediction = _forward(row, *weights)  # forward
@@ -1646,7 +1648,7 @@ checks.predict(
 import time
 
 start = time.perf_counter()
-ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
+ring_fit = dnn_classifier(*arguments_of(rings))
 print(f"{time.perf_counter() - start:.2f} s")
 
 # %%
@@ -1657,7 +1659,7 @@ checks.answer_to("01-net-time")
 
 # %%
 short = rings._replace(batches=rings.batches[:100])
-first_losses, _ = reference.dnn_classifier(*short[:2], *short[4:7], exp, log)
+first_losses, _ = reference.dnn_classifier(*arguments_of(short), exp, log)
 print("equal to the record, 100 steps:", ring_fit.losses[:100].tolist() == first_losses)
 print(f"last loss {ring_fit.losses[-1]:.4g} ({ring_fit.losses[-1].hex()})")
 
@@ -1665,20 +1667,19 @@ print(f"last loss {ring_fit.losses[-1]:.4g} ({ring_fit.losses[-1].hex()})")
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# The rings overlap, so no border can be right for every point. (The same net tells female from male penguins, in
-# notebook 05.)
+# The rings overlap, so no border can be right for every point. (In notebook 02, the same net tells female from male
+# penguins.)
 
 # %% [markdown]
 # ## What this level cost (9 min)
 #
-# Three numbers describe the speed of a machine. Its **peak** is the number of arithmetic operations (**flops**) that a
-# core does per second. Its **bandwidth** is the number of bytes that it reads from memory per second. And each call of
-# a program, a **launch**, takes some time before any work is done.
+# How fast is a machine? An arithmetic operation on floats is a **flop**. The **peak** of a core is the number of flops
+# that it does per second. Its **bandwidth** is the number of bytes that it reads from memory per second. And each call
+# of a program, a **launch**, takes some time before any work is done.
 #
-# There are two peaks. Most processors have wide registers, in which one instruction works on 4, 8 or 16 float32 numbers
-# at once, its **lanes**. `cpu.peak` uses all lanes, and fused multiply-adds. Our programs compute with one float64 at a
-# time. Their peak is `lane_peak`. (The notebook [measuring](more/01_measuring.ipynb) explains how all of these are
-# measured.)
+# There are two peaks. On most processors, one instruction can work on 4, 8 or 16 float32 numbers at once. The places of
+# these numbers are called **lanes**. `cpu.peak` uses all lanes, and fused multiply-adds. Our programs compute with one
+# float64 at a time, and round after each operation. Their peak is `lane_peak`.
 
 # %% tags=["nbval-ignore-output"]
 from levels.support.measure import lane_peak
@@ -1689,16 +1690,17 @@ print(f"bandwidth {cpu.bandwidth / 1e9:.1f} GB per second")
 print(f"launch {cpu.launch_time * 1e9:.0f} ns")
 
 # %% [markdown]
-# With these numbers we can predict. A program cannot end before its operations are done, nor before its bytes are
-# moved. This lower limit is called the **roofline**
-# ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)). The launches come on top:
+# A program cannot end before its operations are done, nor before its bytes are moved. This lower limit is called the
+# **roofline** ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)). The launches come on
+# top:
 #
 # ```
 # seconds = launches · launch_time + max(flops / peak, bytes / bandwidth)
 # ```
 #
 # In both tasks a row has two inputs, an answer and a row number: 32 bytes in float64. `compare.operations` counts the
-# operations per row in the program's text. One launch does all steps. (The lines are those with a mark.)
+# operations per row in the program's text. One launch does all steps. (The output also counts the lines of code under
+# the marks, such as `# loss`.)
 
 # %% tags=["nbval-ignore-output"]
 from course import compare
@@ -1722,8 +1724,7 @@ compare.program_cost(dnn_classifier, net, rings, ring_fit, least_seconds(net, ri
 # first has ended. Here many operations need the result of the one before: each sum is a chain of additions.
 #
 # The higher levels will call many small programs in each step. **What would that cost?** Move the sliders with the
-# mouse, or with Tab and the arrow keys. On the left, the dot is the step, and the grey line is the roofline. (0.001
-# launches per step are one launch in a thousand steps.)
+# mouse, or with Tab and the arrow keys. On the left, the dot is the step, and the grey line is the roofline.
 
 # %% tags=["hide-input", "nbval-ignore-output"]
 # the figure with two sliders: run me
@@ -1746,16 +1747,16 @@ widgets.explore(
 )
 
 # %% [markdown]
-# With fifty launches and a batch of a hundred, most of the time goes into calling. In a large batch, this cost
-# matters less. One large program avoids it, and on level 3 a compiler will write one.
+# With fifty launches and a batch of a hundred, most of the predicted time goes into calling. In a large batch, this
+# cost matters less. One large program avoids it, and on level 3 a compiler will write one.
 
 # %% [markdown]
 # ## Side by side (5 min)
 #
-# Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, on **"5
-# more lines"** to see what a line calls, and on the head of a level to see its launches, bytes and predicted time. In
-# plain Python, each operation counts as a launch that moves three numbers, 24 bytes. (Level 1's times are longer than
-# above: here they include writing the program.)
+# Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* for the net, on **"5 more
+# lines"** for what a line calls, and on the head of a level for its cost. For plain Python, each operation counts as a
+# launch, which reads two numbers and writes one: 24 bytes. The column *1 float32* is level 1 with numbers of 32 bits.
+# (Level 1's times are longer than above: here they include writing the program.)
 
 # %%
 functions = reference.linear_regression, linear_regression
@@ -1770,12 +1771,11 @@ compare.side_by_side(line, net)
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# On this level both have names for devices and memory, but no program to write. (From notebook 03 on, programs for
-# TensorFlow and PyTorch run on what you build here.)
+# In both you choose a device and put numbers on it. In daily use you see no instructions.
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | the devices | `tf.config.list_physical_devices()` | `torch.cuda.device_count()` | `pool()` |
+# | the devices | `tf.config.list_physical_devices()` | `torch.cuda.device_count()` (how many GPUs) | `pool()` |
 # | put numbers on one | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
 # | memory in use | `tf.config.experimental.get_memory_info("GPU:0")` | `torch.cuda.memory_allocated()` | `device.used` |
 #
@@ -1785,14 +1785,14 @@ compare.side_by_side(line, net)
 #   measurement with the estimate.
 # - When two runs differ in the last digits, ask first which sum has another order, and where a fused multiply-add was
 #   used. Only then suspect a bug.
-# - When a loop is slow, read the instructions that the compiler wrote for it.
+# - When a loop is slow, read the instructions that the compiler wrote for it, as the notebook
+#   [assembler](more/01_assembler.ipynb) does.
 
 # %% [markdown]
 # ## Exercises (optional)
 #
-# Each exercise begins with a stub. Replace its `...`, run the cell, and read what the check says. The check names the
-# first case that fails, what your function returned and what was expected.
-# `python3 -m course progress` shows what you have solved.
+# Each exercise begins with a stub. Replace its `...`, run the cell, and read what the check says. To see what you have
+# solved, use `python3 -m course progress`.
 #
 # You may start here at any time, without running the notebook above: `begin` takes what is missing from the built
 # level. (Exercises 01-1 and 01-3 are in `more/`.)
@@ -1895,7 +1895,8 @@ exercises.check("01-5", highest_rate)
 # %% [markdown]
 # ## Where to go from here
 #
-# Next comes [2 · Kernels](02_kernels.ipynb). There the line's program is cut into small programs, each with a name.
+# Next comes [2 · Kernels](02_kernels.ipynb). There a step becomes a sequence of small compiled programs, each with a
+# name.
 #
 # At the end of notebook 05, [a figure](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down
 # to the instructions of this level.
@@ -1908,7 +1909,7 @@ exercises.check("01-5", highest_rate)
 # ## Build
 #
 # The last cell writes `levels/hardware/` from the cells marked `#| export`, and imports it in a fresh Python. There it
-# trains for 4,000 steps and compares the losses. Then level 2 can use it.
+# trains for 4,000 steps and compares the losses.
 
 # %%
 build.level("01_hardware", linear_regression, dnn_classifier)

@@ -2,7 +2,7 @@
 
 
 def line_slopes(error, row, g):
-    """What a row adds to the slopes of (Σ error·error)·g: of the weights, of b."""
+    """Return what one row adds to the slopes: a list for the weights, and de for b."""
     de = g * error + g * error
     return [value * de for value in row], de
 
@@ -23,5 +23,5 @@ def descend(w, slope, learning_rate):
 
 
 def through_relu(d, h, w):
-    """A number per unit, its slope: 0 where relu cut, else the next layer's sum."""
+    """Return, for each k, 0.0 where h[k] is 0, else the sum of d[j]·w[k][j] over j."""
     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
