@@ -89,12 +89,11 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 # %% [markdown]
 # The first call took many thousands of times as long as the later ones, because it compiled the function. So a
 # framework keeps what it has compiled. The danger is a **stale** kernel: you change a function, and the old program
-# still runs. So we keep each program under a **hash**, a short fingerprint of everything that the program was made
-# from. Changed code has another hash, so it is compiled again.
+# still runs. So we keep each program under a **hash**, a short fingerprint of everything that it was made from. Changed
+# code has another hash, so it is compiled again.
 #
 # `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or finds the program that was kept. It
-# comes from `levels/support`, which holds helpers that the five main notebooks do not explain: checks with their error
-# messages, locks, caches.
+# comes from `levels/support`, which holds helpers that the five main notebooks do not explain.
 
 # %%
 from levels.support.compiled import compile_cpu
@@ -169,8 +168,8 @@ print(f"launched by name  {launched * 1e6:.1f} µs")
 print(f"the program alone {alone * 1e6:.2f} µs")
 
 # %% [markdown]
-# Two things are wrong. First, each launch searches for its program anew, and computes a hash every time. Second,
-# `launch` does not check `out`: with room for only two numbers, the third result would be lost.
+# Two things are wrong. First, each launch searches for its program anew, and computes a hash. Second, `launch` does not
+# check `out`: with room for only two numbers, the third result would be lost.
 #
 # Which program runs, and which `out` is right? The op, the shapes and the dtypes decide that, and not the numbers
 # in the arrays. So one search and one check are enough for all calls with the same op, shapes and dtypes.
@@ -178,8 +177,7 @@ print(f"the program alone {alone * 1e6:.2f} µs")
 # ## A plan, made once (5 min)
 #
 # A **plan** says what a call with these shapes and dtypes will do. It holds the Spec of the result, the number of
-# bytes that are moved, and the program. `start` runs the program on buffers, and counts the launch. `result` does the
-# same with a new buffer for the result. Three arguments of `Plan` need a word:
+# bytes that are moved, and the program. Its `start` runs the program. Three arguments of `Plan` need a word:
 #
 # - `lower` is a function without arguments that returns the compiled program. It is called when the plan first runs.
 # - `views` are the shapes in which the program sees the arrays: first the result's, then those of the inputs. A loop
@@ -237,7 +235,7 @@ class Plan:
 
 
 # %% [markdown]
-# Here is such a plan for `twice`. Its result is like `three`, and it reads `three`:
+# Here is such a plan for `twice`:
 
 # %%
 made = Plan("twice", (3,), "f8", [three], lambda: compile_cpu(twice, np.dtype("f8")))
@@ -290,7 +288,7 @@ PLANNERS["twice"] = plan_twice
 
 # %% [markdown]
 # `plan` looks up the kernel of an op and calls its planner. Before that, `kind_of` refuses buffers that were freed,
-# and inputs on two devices. (The list `PLAN_FINISHERS` stays empty in this notebook.)
+# and inputs on two devices. (`PLAN_FINISHERS` stays empty in this notebook.)
 
 
 # %%
@@ -467,8 +465,7 @@ counted(lambda: launch("twice", out, three))
 #
 # **A good place to stop.** A name finds its kernel, and a plan is made once for each op, shape and dtype.
 #
-# But must each op bring a loop and a planner of its own? We take `twice` out of the table again, and look for
-# something shorter.
+# But must each op bring a loop and a planner? We take `twice` out of the table, and look for something shorter.
 
 # %%
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
@@ -477,9 +474,8 @@ PLANS.clear()
 # %% [markdown]
 # ## One scalar function, one loop (9 min)
 #
-# Adding arrays means adding numbers, in a loop. We want to write only the addition of two *numbers*. The loop around
-# it depends on the shapes. Two arrays of the same shape need one loop, which goes over all their numbers as over one
-# long row:
+# We want to write only the addition of two *numbers*. The loop around it depends on the shapes. Two arrays of the same
+# shape need one loop, which goes over all their numbers as over one long row:
 #
 # ```
 # for i in range(len(out)):
@@ -536,8 +532,8 @@ for other in ((10, 4), (1, 1), (1, 4)):
 
 # %% [markdown]
 # In the first two lines, the matrix is seen as one row of 40 numbers. In the third, the bias needs two loops. `nest`
-# writes the loops around `line`, the line that computes one number. If an array is to be seen as one row, a line before
-# the loops replaces it by NumPy's `.flat`, which has one index.
+# writes the loops around `line`, which computes one number. An array that is to be seen as one row is replaced by
+# NumPy's `.flat`, which has one index.
 
 
 # %%
@@ -730,8 +726,8 @@ def relu_grad(dy, y):
 # ```
 # </details>
 #
-# The next cell adds relu and its gradient, and seven more. Sigmoid turns any number into a probability. Clip keeps a
-# probability away from 0 and 1, where a log would be infinite:
+# The next cell adds relu, its gradient and seven more. Clip keeps a probability away from 0 and 1, where a log would be
+# infinite:
 
 
 # %%
@@ -770,8 +766,8 @@ print(launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy())
 # under `finally` when it ends, also after an error. The first part enters your kernel, and the second enters the one
 # before it. (The lock `MAKING` and the list `blocks` are for threads whose blocks overlap.)
 #
-# Your kernel may contain a mistake and reach past the end of an array. So inside the block, `guarded` of
-# `levels/support` has each of its indices checked.
+# Your kernel may reach past the end of an array by mistake. So inside the block, `guarded` of `levels/support` has each
+# of its indices checked.
 
 
 # %%
@@ -830,10 +826,10 @@ print("the same bits:", relu.view("i8") == new.view("i8"))
 checks.answer_to("02-branch")
 
 # %% [markdown]
-# Two numbers of six have other bits. For -2 the new kernel gives -0 instead of 0. The two are equal, but the
-# course's checks compare bits. For -infinity it gives NaN instead of 0. That is worse: in a training run, a NaN spreads
-# through every sum, and the run is lost. So a kernel should be tried on hard inputs before it is used. (The `use` of
-# `levels_more.kernels` does that. It refuses this kernel, and says why.) Here is one that is right:
+# For -2 the new kernel gives -0 instead of 0. The two are equal, but the course's checks compare bits. For -infinity it
+# gives NaN instead of 0. That is worse: in a training run, a NaN spreads through every sum. So try a kernel on hard
+# inputs before you use it. (The `use` of `levels_more.kernels` does that, and refuses this one.) Here is one that is
+# right:
 
 
 # %%
@@ -925,9 +921,9 @@ def reduced(op, shape, axis):
 reduced("reduce_sum", (10, 4, 2), 1)
 
 # %% [markdown]
-# The sums run in the order of the record, with one exception. Remember the surprise of notebook 01: one running sum of
-# 2²⁵ float32 ones stops at 16,777,216. So if a float32 sum has 1,024 terms or more, the compiler may split it into
-# several shorter sums. A float64 sum is never reordered.
+# The sums run in the order of the record, with one exception. In notebook 01, one running sum of 2²⁵ float32 ones
+# stopped at 16,777,216. So a float32 sum of 1,024 terms or more may be split into several shorter sums. A float64 sum
+# is never reordered.
 #
 # The planner of sums compiles `combine`, and then the loop around it. (`start_in` turns the start into a number of the
 # dtype.)
@@ -974,8 +970,8 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 # ## Rows by number (3 min)
 #
 # A batch consists of rows of the data, picked by their numbers. A wrong number must not read memory outside the
-# array, so the kernel checks each one. Its planner sees any array as a matrix. It counts the bytes itself, because
-# only the picked rows of `x` are read.
+# array, so the kernel checks each one. Its planner sees any array as a matrix, and counts only the picked rows of `x`
+# as bytes.
 
 
 # %%
@@ -1006,6 +1002,7 @@ def gather(out, x, rows):
             raise IndexError("gather: a row number is out of range")
         for j in range(x.shape[1]):
             out[i, j] = x[row, j]
+
 
 # %% [markdown]
 # Here we pick three rows by number, row 2 twice:
@@ -1095,9 +1092,9 @@ print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms")
 print(f"ikj is {slow / fast:.0f} times as fast")
 
 # %% [markdown]
-# Both add the same products in the same order. Besides the cache lines, `ikj` has another advantage. In `ijk`, each
-# step of a sum waits for the step before. In `ikj`, neighbouring results do not wait for each other, so the processor
-# computes several at once. ([more/02_matmul](more/02_matmul.ipynb) goes on from here, to the machine's peak.)
+# Both add the same products in the same order. `ikj` has a second advantage. In `ijk`, each step of a sum waits for the
+# step before. In `ikj`, neighbouring results do not wait for each other, so the processor computes several at once.
+# ([more/02_matmul](more/02_matmul.ipynb) goes on from here, to the machine's peak.)
 #
 # The way back needs sums over the rows: for each weight, each row's input times the row's slope `de`. A product with
 # rowsᵀ gives these sums. (rowsᵀ is `rows` transposed: its rows are the columns of `rows`.) Here they are for two rows:
@@ -1157,7 +1154,7 @@ KERNELS
 # %% [markdown]
 # **A good place to stop.** All kernels of both tasks are in the table.
 #
-# ## The two tasks on this level (19 min)
+# ## The two tasks on this level (18 min)
 #
 # ### Data
 #
@@ -1253,8 +1250,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 # %% [markdown]
-# Level 1 ran one program, row after row. This level makes fourteen launches per step, each on a whole batch. Are the
-# losses equal?
+# Level 1 ran one program, row after row. This level makes fourteen launches per step. Are the losses equal?
 
 # %%
 from levels import hardware
@@ -1271,8 +1267,8 @@ print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 #
 # ### Result
 #
-# The title of each curve gives the mean of the last 50 losses. A single loss, like the last one above, comes from ten
-# rows and may lie well above or below that mean.
+# The title of each curve gives the mean of the last 50 losses. A single loss, like the last one above, may lie far from
+# that mean.
 
 # %%
 figures.regression(task, fit)
@@ -1414,7 +1410,7 @@ print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 #
 # ## What this level cost (8 min)
 #
-# As on level 1, we count first. `compare.measure` trains both tasks in plain Python (level 0), on level 1 and here.
+# We count first. `compare.measure` trains both tasks in plain Python (level 0), on level 1 and here.
 # `lines` counts the lines of code under `# model`, `# forward` and the other marks. `counted` counts the launches and the bytes of a step. An *operation* is one
 # addition, subtraction, multiplication or division of two numbers.
 
@@ -1470,14 +1466,13 @@ compare.by_op(linear_regression, short)
 
 # %% [markdown]
 # We had timed the cheapest launch: it adds one number, into an `out` that is already there. The launches of a step
-# make new buffers, and a product is more work. The rest of the step is Python, and the measuring, which makes this step
-# longer than the one above. (*Processor time* leaves out the time during which other programs had the core.)
+# make new buffers, and a product is more work. The rest is Python, and the measuring, which makes this step longer than
+# the one above. (*Processor time* leaves out the time during which other programs had the core.)
 #
 # ## Side by side (7 min)
 #
 # Here are levels 0, 1 and 2, mark by mark. A click on *Two rings* shows the net. Compare the row *backward*. (Levels
-# 0 and 2 are slow. So they train only the last thousand steps of the line and the last hundred of the net, and begin
-# with level 1's weights at that step.)
+# 0 and 2 are slow. So they train only the last steps, and begin with level 1's weights at that step.)
 
 # %%
 compare.side_by_side(line, net)
@@ -1486,14 +1481,14 @@ compare.side_by_side(line, net)
 # In the row *backward*, levels 1 and 2 compute the same slopes in different ways:
 #
 # - **One row, or a whole batch.** On level 1, `row`, `error` and `de` are the numbers of one row, in registers. On level
-#   2 they are buffers with the numbers of all rows. Each launch reads buffers from memory, and writes one.
+#   2 they are buffers with the numbers of all rows, in memory.
 # - **A sum, or a product.** Level 1 adds the row's x·de to `dw[k]`. (For the line, LLVM keeps these sums in registers,
 #   too.) Level 2 gets the sums over all rows from one product, `matmul(rows, de, transpose_x=True)`.
 # - **One call, or fourteen launches.** Level 1 runs all steps in one call. On level 2, each step of the line takes
 #   fourteen launches, four of them in this row.
 #
-# Level 0 has the same formulas, and runs each line of code for each row. And the time of a step? (Level 1's times are
-# longer than in notebook 01's tables: here they include writing the program.)
+# And the time of a step? (Level 1's times are longer than in notebook 01's tables: here they include writing the
+# program.)
 
 # %% tags=["nbval-ignore-output"]
 print("µs per step  plain Python  level 1  level 2  level 2 / plain Python")
