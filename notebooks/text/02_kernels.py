@@ -675,8 +675,8 @@ def scalar(op, updates=False, takes="f", **numbers):
 # %% [markdown]
 # ## An op in one line (8 min)
 #
-# Here are six ops. Nothing is compiled yet: a loop is written and compiled when a launch first meets arrays of its
-# shapes. `takes="fi"` means floats and integers.
+# Here are six ops. Nothing is compiled yet: a loop is written and compiled when a launch first needs it.
+# `takes="fi"` means floats and integers.
 
 
 # %%
