@@ -1531,9 +1531,9 @@ for name, found in {"the line": line, "the net": net}.items():
 #
 # When a model is slow, look first at how many kernels a step launches and how many bytes they move, and only then at
 # the arithmetic. On small batches, do not expect compiled kernels to be faster than Python. When an op surprises you,
-# ask which kernel ran. The op's name and the device decide which kernel, the dtype which compiled version. Order your loops so that the innermost one
-# walks along memory. Keep the naive version of each kernel, and compare the quick one with it to the last bit, on NaN
-# and infinity, too.
+# ask which kernel ran. The op's name and the device decide which kernel, the dtype which compiled version. Order your
+# loops so that the innermost one walks along memory. Keep the naive version of each kernel, and compare the quick one
+# with it to the last bit, on NaN and infinity, too.
 #
 # ## Exercises (optional)
 #
