@@ -379,8 +379,8 @@ def _key_of(op, reads, attrs):
 _key_of("twice", [three], {})
 
 # %% [markdown]
-# The look-up, `planned`, is **yours**. The first call with a key makes a plan and puts it into `PLANS`. Every later call with an
-# equal key returns that same plan.
+# The look-up, `planned`, is **yours**. The first call with a key makes a plan and puts it into `PLANS`. Every later
+# call with an equal key returns that same plan.
 
 
 # %%
@@ -647,8 +647,8 @@ def plan_elementwise(op, function, *inputs, shape=None, **attrs):
 
 
 # %% [markdown]
-# `scalar(op)` is a decorator. It enters a scalar function into `KERNELS`, with `plan_elementwise` as its planner. If the
-# function takes attributes, they are listed, each with an example for tests: `rate=0.1`. The example is no default.
+# `scalar(op)` is a decorator. It enters a scalar function into `KERNELS`, with `plan_elementwise` as its planner. If
+# the function takes attributes, they are listed, each with an example for tests: `rate=0.1`. The example is no default.
 
 
 # %%
@@ -756,8 +756,8 @@ print(len(KERNELS), "ops are in the table")
 print(launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy())
 
 # %% [markdown]
-# Relu gives 0 where `x <= 0`, and otherwise x. For NaN ("not a number") every comparison is false. So a NaN stays a NaN,
-# and we see it in the loss. With the test `x > 0`, it would become 0, and nobody would notice.
+# Relu gives 0 where `x <= 0`, and otherwise x. For NaN ("not a number") every comparison is false. So a NaN stays a
+# NaN, and we see it in the loss. With the test `x > 0`, it would become 0, and nobody would notice.
 #
 # ## Your own kernel (11 min)
 #
@@ -1171,8 +1171,8 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # A step is now a list of launches. Each works on a whole batch, and `None` means that its result gets a new buffer.
 # The gradients are still written by hand, as on level 1.
 #
-# Both tasks need five small functions. The first two put numbers on the device `PLACE.device`: `cpu:0`, unless you
-# choose another. `_rows` yields the rows of each step.
+# Both tasks need five small functions. The first two put numbers on `PLACE.device`: `cpu:0`, unless you choose another.
+# `_rows` yields the rows of each step.
 
 # %%
 #| export tasks
@@ -1262,8 +1262,8 @@ print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, below.we
 print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
-# They are equal to the last bit. Level 1 adds up row by row. In the product with rowsᵀ, `k` counts the rows. Both begin
-# with row 0, so each sum takes the same numbers in the same order.
+# They are equal to the last bit. Level 1 adds up row by row. In the product with rowsᵀ, `k` counts the rows, also from
+# the first on. So each sum takes the same numbers in the same order.
 #
 # ### Result
 #
@@ -1308,8 +1308,8 @@ def dnn_backward(dz, inputs, weights):
 
 
 # %% [markdown]
-# Between `dnn_forward` and `dnn_backward` come the loss and its slope, as on level 1. `c` is the clipped probability, and `q` is 1 - c. With
-# the target y, `other` is 1 - y. In the loss, `hit` is y·log c and `miss` is (1 - y)·log(1 - c):
+# Between `dnn_forward` and `dnn_backward` come the loss and its slope, as on level 1. `c` is the clipped probability,
+# and `q` is 1 - c. With the target y, `other` is 1 - y. In the loss, `hit` is y·log c and `miss` is (1 - y)·log(1 - c):
 
 
 # %%
@@ -1398,7 +1398,7 @@ figures.confusion(sex, sex_fit)
 
 # %% [markdown]
 # And with `mine` as the relu? The training code does not mention it. But `use` empties `PLANS`, so the next launches
-# make plans with your kernel:
+# find your kernel:
 
 # %%
 with use("relu", "cpu", mine):
@@ -1410,9 +1410,9 @@ print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 #
 # ## What this level cost (8 min)
 #
-# We count first. `compare.measure` trains both tasks in plain Python (level 0), on level 1 and here.
-# `lines` counts the lines of code under `# model`, `# forward` and the other marks. `counted` counts the launches and the bytes of a step. An *operation* is one
-# addition, subtraction, multiplication or division of two numbers.
+# We count first. `compare.measure` trains both tasks in plain Python (level 0), on level 1 and here. `lines` counts the
+# lines of code under `# model`, `# forward` and the other marks. `counted` counts the launches and the bytes of a step.
+# An *operation* is one addition, subtraction, multiplication or division of two numbers.
 
 # %%
 from course import compare, reference
@@ -1441,9 +1441,9 @@ checks.predict(
 )
 
 # %% [markdown]
-# The time is predicted by level 1's formula: launches · launch_time + max(flops / peak, bytes / bandwidth). But a launch
-# is now a call of `launch`, not only of a program. So `launch_time` is here the time of the smallest such call, which
-# adds two single numbers.
+# The time is predicted by level 1's formula: launches · launch_time + max(flops / peak, bytes / bandwidth). But a
+# launch is now a call of `launch`, not only of a program. So `launch_time` is here the time of the smallest such call,
+# which adds two single numbers.
 
 # %% tags=["nbval-ignore-output"]
 one, out = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8")
@@ -1498,10 +1498,10 @@ for name, found in {"the line": line, "the net": net}.items():
 
 # %% [markdown]
 # **On ten rows, fourteen launches of compiled kernels take longer than plain Python.** On the hundred rows of the net,
-# kernels take less than a tenth of plain Python's time. The counts above say why. Plain Python pays for each operation, and this
-# level pays for each launch: it finds a plan, checks `out` and makes a buffer, however few numbers there are. For the
-# line, a launch then does about eleven operations (160 / 14), and for the net more than nine hundred (42,000 / 45).
-# Level 3 will put a whole step into one program.
+# kernels take less than a tenth of plain Python's time. The counts above say why. Plain Python pays for each operation,
+# and this level pays for each launch: it finds a plan, checks `out` and makes a buffer, however few numbers there are.
+# For the line, a launch then does about eleven operations (160 / 14), and for the net more than nine hundred (42,000 /
+# 45). Level 3 will put a whole step into one program.
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
