@@ -9,16 +9,6 @@ from levels.support.shapes import check_product, check_rows, same_dtype, turned
 from .registry import Plan, kernel, lowered
 
 
-def gather(out, x, rows):
-    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
-    for i in range(rows.size):
-        row = rows[i]  # read once, so that what was checked is what is used
-        if not 0 <= row < x.shape[0]:
-            raise IndexError("gather: a row number is out of range")
-        for j in range(x.shape[1]):
-            out[i, j] = x[row, j]
-
-
 def plan_gather(op, function, x, rows):
     """Plan out[i, …] = x[rows[i], …]."""
     check_rows(op, x, rows)
@@ -31,7 +21,15 @@ def plan_gather(op, function, x, rows):
     return made
 
 
-kernel("gather", planner=plan_gather)(gather)
+@kernel("gather", planner=plan_gather)
+def gather(out, x, rows):
+    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
+    for i in range(rows.size):
+        row = rows[i]  # read once, so that what was checked is what is used
+        if not 0 <= row < x.shape[0]:
+            raise IndexError("gather: a row number is out of range")
+        for j in range(x.shape[1]):
+            out[i, j] = x[row, j]
 
 
 def matmul_ikj(out, x, w):

@@ -50,15 +50,16 @@ def loop_source(name, places, numbers=(), around=nest):
 def element_loop(function, x, places, numbers=()):
     """Return the Python loop around a scalar function, for arrays like `x`."""
     backend = BACKENDS[x.device.kind]
-    scope = {"__name__": "__main__", "scalar": function, "number": x.dtype.type}
-    scope.update(backend.names)
-    exec(loop_source("scalar", places, numbers, backend.nest), scope)
-    return scope["loop"]
+    names = {"function": function, "number": x.dtype.type}
+    names["__name__"] = "__main__"  # numba asks in which module the loop stands
+    names.update(backend.names)
+    exec(loop_source("function", places, numbers, backend.nest), names)
+    return names["loop"]
 
 
 def plan_loop(op, function, inputs, shape, dtype, numbers=()):
     """Plan the loop of a scalar function, whose inputs are broadcast to `shape`."""
-    like = inputs[-1]
+    like = inputs[-1]  # in other packages, the first may be a condition
     shapes = [x.shape for x in inputs]
     places = places_of(shape, shapes)
     views = BACKENDS[like.device.kind].views([shape, *shapes], places)
@@ -70,7 +71,10 @@ ELEMENTWISE = {}  # op -> the kinds of dtypes that it takes: f float, i integer
 
 
 def plan_elementwise(op, function, *inputs, shape=None, **attrs):
-    """Plan out[…] = function(x[…], y[…], …), broadcast to one shape or to `shape`."""
+    """Plan a loop that calls a scalar function for each number of its inputs.
+
+    The inputs are broadcast to `shape`, or (None) to the shape common to all.
+    """
     numbers = number_names(op, function, inputs, attrs)
     dtype = same_dtype(op, *inputs, kinds=ELEMENTWISE[op])
     common = broadcast(op, inputs, shape, op in UPDATES)
@@ -81,7 +85,7 @@ def scalar(op, updates=False, takes="f", **numbers):
     """Decorate a scalar function: it becomes the op `op`.
 
     `takes`: kinds of dtypes, f float and i integer. With `updates`, the result
-    overwrites the first input. `numbers` are attributes, with an example of each.
+    overwrites the first input. `numbers` are attributes: name -> example, no default.
     """
 
     def enter(function):

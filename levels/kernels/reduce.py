@@ -5,13 +5,13 @@
 import math
 
 from levels.support.checks import check_bool
-from levels.support.shapes import check_axes, same_dtype, smallest
+from levels.support.shapes import check_axes, same_dtype, start_in
 
 from .registry import BACKENDS, Plan, kernel, lowered
 
 
 def reduce_loop(combine, start):
-    """Return the loop out[i, j] = combine(… start, x[i, 0, j] …, x[i, last, j])."""
+    """Return a loop: out[i, j] combines start, x[i, 0, j], x[i, 1, j], …, in order."""
 
     def loop(out, x):
         for i in range(x.shape[0]):
@@ -40,15 +40,17 @@ def plan_reduce(op, function, x, axis=None, keepdims=False):
     """Plan a reduction of x[…] over one axis, neighbouring axes, or all axes (None)."""
     axes, (before, within, after) = reduced(op, x.shape, axis)
     keep = check_bool(f"{op}: keepdims", keepdims)
-    start = smallest(same_dtype(op, x, kinds="fi"), REDUCTIONS[op])
+    start = start_in(same_dtype(op, x, kinds="fi"), REDUCTIONS[op])
     sizes = [1 if a in axes else size for a, size in enumerate(x.shape)]
     shape = tuple(size for a, size in enumerate(sizes) if keep or a not in axes)
     long = within >= 1024 and x.dtype == "f4"
-    how = [("reassoc",)] if long else []  # may be split into several sums
-    loop = BACKENDS[x.device.kind].reduction
+    how = [("reassoc",)] if long else []  # for LLVM: terms may be added in any order
+    make_loop = BACKENDS[x.device.kind].reduction
 
     def lower():
-        return lowered(loop(lowered(function, x, *how)(), start), x, *how)()
+        combine = lowered(function, x, *how)()
+        loop = make_loop(combine, start)
+        return lowered(loop, x, *how)()
 
     views = [(before, after), (before, within, after)]
     return Plan(op, shape, x.dtype, [x], lower, views)

@@ -21,41 +21,49 @@ class Plan:
     """What a launch does: its result's Spec, the bytes that it moves, its program."""
 
     def __init__(self, op, shape, dtype, inputs, lower, views=None, numbers=()):
-        """`lower` makes the program. `views`: the shapes in which it sees arrays."""
+        """Plan a result of this shape and dtype. `lower()` returns the program."""
         specs = [inputs[0].device.spec(shape, dtype), *[x.spec for x in inputs]]
         views = views or [spec.shape for spec in specs]
         self.op = op
         self.spec = specs[0]
         self.nbytes = sum(spec.nbytes for spec in specs)
         self.lower = fitted(lower, specs, views, numbers)
-        self.numbers = numbers  # attributes that are the program's last arguments
+        self.numbers = numbers  # names of attributes that the program gets
         self.compiled = None  # the program
         self.launches = 0
 
     def start(self, out, reads, attrs):
-        """Run the program on buffers, and return `out`, which is none of the inputs."""
+        """Run the program on the buffers `reads`, and return `out`.
+
+        `out` is none of the inputs, but the first one if the op is in UPDATES.
+        `attrs` are all attributes of this launch: name -> value.
+        """
         check_out(self, out, reads, self.op in UPDATES)
         program = self.compiled or compiled_once(self)
-        numbers = [attrs[name] for name in self.numbers]
-        program(out.data, *[x.data for x in reads], *numbers)
+        values = [attrs[name] for name in self.numbers]
+        program(out.data, *[x.data for x in reads], *values)
         self.launches += 1
         return out
 
-    def result(self, kind, reads, attrs):
-        """Do the same with a new buffer, kind(spec), for the result."""
-        return self.start(kind(self.spec), reads, attrs)
+    def result(self, allocate, reads, attrs):
+        """Do the same with a new buffer for the result: allocate(spec)."""
+        return self.start(allocate(self.spec), reads, attrs)
 
 
-PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *specs, **attrs) -> Plan
+# op -> a function planner(op, function, *specs, **attrs) that returns a Plan.
+# With the key (op, kind), it serves this kind of device only.
+PLANNERS = {}
 PLANS = {}  # (op, Specs of the inputs, attributes) -> the Plan made for them
 
 
 def lowered(function, x, *how):
-    """Return a compiler: when called, it compiles a function for arrays like `x`."""
+    """Return a function that compiles `function` for x's dtype when it is called."""
     return functools.partial(BACKENDS[x.device.kind].compiler, function, x.dtype, *how)
 
 
-PLAN_FINISHERS = []  # finish(plan, op, function, specs, attrs) -> an equivalent plan
+# Other packages add functions finish(plan, op, function, specs, attrs) to this list.
+# Each returns a plan with the same result, such as a quicker one.
+PLAN_FINISHERS = []
 
 
 def plan(op, reads, attrs):
@@ -94,7 +102,8 @@ def _key_of(op, reads, attrs):
         key = [op, *[x.spec for x in reads]]
         for name, value in attrs.items():
             if op in NUMBERS:
-                key += [name, type(float(value))]
+                float(value)  # raises an error for what is no number
+                key.append(name)
             else:
                 key += [name, value, type(value)]
         key = tuple(key)

@@ -87,7 +87,7 @@ def check_axes(op, shape, axis):
     return axes
 
 
-def smallest(dtype, start):
+def start_in(dtype, start):
     """Return a reduction's start in this dtype. (Integers have no infinity to start at.)"""
     if dtype.kind == "i":
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))

@@ -16,7 +16,7 @@ from levels.kernels import (
     plan_elementwise,
     reduced,
 )
-from levels.support.shapes import same_dtype, smallest
+from levels.support.shapes import same_dtype, start_in
 from levels_more.hardware.elementary import maximum, minimum
 from levels_more.kernels import elementwise  # noqa: F401 (what stands for `maximum` in kernels)
 from levels_more.kernels.verify import TEST_CASES
@@ -74,7 +74,7 @@ def two_loops(plan, op, function, specs, attrs):
     (x,) = specs
     _, (before, within, after) = reduced(op, x.shape, attrs.get("axis"))
     along_rows, down_columns = LOOPS[x.device.kind]
-    start = smallest(x.dtype, REDUCTIONS[op])
+    start = start_in(x.dtype, REDUCTIONS[op])
     rows = after == 1
     fast = ("reassoc",) if rows and within >= 1024 and x.dtype == np.float32 else ()
 

@@ -4,7 +4,7 @@
 # **In this notebook you fill a table of small compiled programs, and train a model by calling them by name.**
 #
 # A framework calls an addition by its name, `"add"`. Under this name it finds the program that adds on the device at
-# hand. In the picture of the house, kernels are the clay of which level 3's bricks are made.
+# hand.
 #
 # You need two sittings of less than an hour and a half, and four terms from level 1:
 #
@@ -61,7 +61,8 @@ checks.answer_to("02-thousand")
 #
 # A **kernel** is a small compiled program that does one operation on whole arrays. On level 1 you wrote such programs
 # instruction by instruction. [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) makes them from a
-# Python loop, with the same compiler library, LLVM.
+# Python loop, with the same compiler library, LLVM. On this level we use numba, because its loops are easier to write,
+# and may contain an `if`. Level 3 comes back to your assembler.
 
 # %%
 from numba import njit
@@ -88,12 +89,11 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 # %% [markdown]
 # The first call took many thousands of times as long as the later ones, because it compiled the function. So a
 # framework keeps what it has compiled. The danger is a **stale** kernel: you change a function, and the old program
-# still runs. So we keep each program under a **hash**, a short fingerprint of everything that the program was made
-# from. Changed code has another hash, so it is compiled again.
+# still runs. So we keep each program under a **hash**, a short fingerprint of everything that it was made from. Changed
+# code has another hash, so it is compiled again.
 #
 # `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or finds the program that was kept. It
-# comes from `levels/support`, which holds helpers that the five main notebooks do not explain: checks with their error
-# messages, locks, caches.
+# comes from `levels/support`, which holds helpers that the five main notebooks do not explain.
 
 # %%
 from levels.support.compiled import compile_cpu
@@ -101,13 +101,12 @@ from levels.support.compiled import compile_cpu
 # %% [markdown]
 # ## A name and a table (6 min)
 #
-# An **op** is a name, such as `"add"`. A kernel is the program for that op on one kind of device. The table `KERNELS`
-# joins the two. Its keys are pairs of an op and a kind of device. (`KernelTable`, from `levels/support`, is a dict
-# whose error messages help.)
+# An **op** is a name, such as `"add"`. Its kernel on one kind of device is compiled from a Python function. The table
+# `KERNELS` holds these functions: its keys are pairs of an op and a kind of device. For short, such a function is
+# called a kernel, too. (`KernelTable`, from `levels/support`, is a dict whose error messages help.)
 #
-# A second table, `BACKENDS`, has a `Backend` for each kind of device. So far there is one kind, `cpu`. The first field
-# of a Backend is the function that compiles kernels. Two more, `nest` and `reduction`, are filled in below. (The last
-# two, `views` and `names`, are for other devices, such as a GPU.)
+# A second table, `BACKENDS`, has a `Backend` for each kind of device, so far for `cpu` only. It holds what differs
+# between kinds of device: here the function that compiles, and from later sections on, two that make loops.
 
 # %%
 #| export registry
@@ -132,7 +131,7 @@ KERNELS["twice", "cpu"] = twice
 KERNELS
 
 # %% [markdown]
-# The table has one op, with a kernel for one kind of device. Nothing is compiled yet.
+# The table has one op, with a function for one kind of device. Nothing is compiled yet.
 #
 # To **launch** an op means three things: look its kernel up, find memory for the result, and run. Here is a first
 # version. (`data` is a buffer's memory: on a CPU, a NumPy array.)
@@ -169,29 +168,28 @@ print(f"launched by name  {launched * 1e6:.1f} µs")
 print(f"the program alone {alone * 1e6:.2f} µs")
 
 # %% [markdown]
-# Two things are wrong. First, each launch searches for its program anew, and computes a hash every time. Second,
-# `launch` does not check `out`: with room for only two numbers, the third result would be lost.
+# Two things are wrong. First, each launch searches for its program anew, and computes a hash. Second, `launch` does not
+# check `out`: with room for only two numbers, the third result would be lost.
 #
-# Which program runs, and which `out` is right? The op, the shapes and the dtypes decide that, and not the numbers. So
-# one search and one check are enough for all calls with the same op, shapes and dtypes.
+# Which program runs, and which `out` is right? The op, the shapes and the dtypes decide that, and not the numbers
+# in the arrays. So one search and one check are enough for all calls with the same op, shapes and dtypes.
 #
 # ## A plan, made once (5 min)
 #
 # A **plan** says what a call with these shapes and dtypes will do. It holds the Spec of the result, the number of
-# bytes that are moved, and the program. `start` runs the program on buffers, and counts the launch. `result` does the
-# same with a new buffer for the result. A plan is made from:
+# bytes that are moved, and the program. Its `start` runs the program. Three arguments of `Plan` need a word:
 #
-# - `lower`, a function without arguments. It compiles the program when the plan first runs.
-# - `views`, the shapes in which the program sees the arrays: first the result's, then those of the inputs. A loop may
-#   need a matrix as one long row.
-# - `numbers`, names of **attributes**. An attribute is what a launch passes by its name, such as `rate=0.1`. `attrs`
-#   is the dict of all that one launch passes. Those listed in `numbers` become the program's last arguments.
+# - `lower` is a function without arguments that returns the compiled program. It is called when the plan first runs.
+# - `views` are the shapes in which the program sees the arrays: first the result's, then those of the inputs. A loop
+#   may need a matrix as one long row.
+# - An **attribute** is an argument that a launch passes by its name, such as `rate=0.1`. `numbers` are the names of
+#   the attributes that the program gets, after the arrays.
 #
 # The set `UPDATES` holds the ops that overwrite their first input. So far it is empty.
 #
-# Three helpers come from `levels/support`. `fitted` finds the machine code for the types of the arrays, so that a
-# launch need not search for it. `compiled_once` lets one thread compile while others wait. `check_out` refuses a
-# wrong `out`.
+# Three helpers come from `levels/support`. `fitted` wraps `lower`: numba then compiles for exactly the types of these
+# arrays, so that a call need not look its machine code up. `compiled_once` lets one thread compile while others wait.
+# `check_out` refuses a wrong `out`.
 
 
 # %%
@@ -207,33 +205,37 @@ class Plan:
     """What a launch does: its result's Spec, the bytes that it moves, its program."""
 
     def __init__(self, op, shape, dtype, inputs, lower, views=None, numbers=()):
-        """`lower` makes the program. `views`: the shapes in which it sees arrays."""
+        """Plan a result of this shape and dtype. `lower()` returns the program."""
         specs = [inputs[0].device.spec(shape, dtype), *[x.spec for x in inputs]]
         views = views or [spec.shape for spec in specs]
         self.op = op
         self.spec = specs[0]
         self.nbytes = sum(spec.nbytes for spec in specs)
         self.lower = fitted(lower, specs, views, numbers)
-        self.numbers = numbers  # attributes that are the program's last arguments
+        self.numbers = numbers  # names of attributes that the program gets
         self.compiled = None  # the program
         self.launches = 0
 
     def start(self, out, reads, attrs):
-        """Run the program on buffers, and return `out`, which is none of the inputs."""
+        """Run the program on the buffers `reads`, and return `out`.
+
+        `out` is none of the inputs, but the first one if the op is in UPDATES.
+        `attrs` are all attributes of this launch: name -> value.
+        """
         check_out(self, out, reads, self.op in UPDATES)
         program = self.compiled or compiled_once(self)
-        numbers = [attrs[name] for name in self.numbers]
-        program(out.data, *[x.data for x in reads], *numbers)
+        values = [attrs[name] for name in self.numbers]
+        program(out.data, *[x.data for x in reads], *values)
         self.launches += 1
         return out
 
-    def result(self, kind, reads, attrs):
-        """Do the same with a new buffer, kind(spec), for the result."""
-        return self.start(kind(self.spec), reads, attrs)
+    def result(self, allocate, reads, attrs):
+        """Do the same with a new buffer for the result: allocate(spec)."""
+        return self.start(allocate(self.spec), reads, attrs)
 
 
 # %% [markdown]
-# Here is such a plan for `twice`. Its result is like `three`, and it reads `three`:
+# Here is such a plan for `twice`:
 
 # %%
 made = Plan("twice", (3,), "f8", [three], lambda: compile_cpu(twice, np.dtype("f8")))
@@ -255,19 +257,21 @@ print(made.spec, "-", made.nbytes, "bytes to move -", out.numpy())
 # ```
 #
 # A **planner** is the function that makes an op's plans. It decides the shape of the result and the loop that computes
-# it. `PLANNERS` has one for each op. `lowered(function, x)` makes a plan's `lower`, which compiles the function for
-# arrays like `x`.
+# it. `PLANNERS` has one for each op. `lowered(function, x)` returns a function without arguments, as a plan's `lower`
+# must be. When it is called, it compiles `function` for the dtype of `x`.
 
 # %%
 #| export registry
 import functools
 
-PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *specs, **attrs) -> Plan
+# op -> a function planner(op, function, *specs, **attrs) that returns a Plan.
+# With the key (op, kind), it serves this kind of device only.
+PLANNERS = {}
 PLANS = {}  # (op, Specs of the inputs, attributes) -> the Plan made for them
 
 
 def lowered(function, x, *how):
-    """Return a compiler: when called, it compiles a function for arrays like `x`."""
+    """Return a function that compiles `function` for x's dtype when it is called."""
     return functools.partial(BACKENDS[x.device.kind].compiler, function, x.dtype, *how)
 
 
@@ -284,15 +288,16 @@ PLANNERS["twice"] = plan_twice
 
 # %% [markdown]
 # `plan` looks up the kernel of an op and calls its planner. Before that, `kind_of` refuses buffers that were freed,
-# and inputs on two devices. (The list `PLAN_FINISHERS` stays empty here. A package may add functions to it that
-# replace a plan by a quicker one with the same result.)
+# and inputs on two devices. (`PLAN_FINISHERS` stays empty in this notebook.)
 
 
 # %%
 #| export registry
 from levels.support.tables import kind_of
 
-PLAN_FINISHERS = []  # finish(plan, op, function, specs, attrs) -> an equivalent plan
+# Other packages add functions finish(plan, op, function, specs, attrs) to this list.
+# Each returns a plan with the same result, such as a quicker one.
+PLAN_FINISHERS = []
 
 
 def plan(op, reads, attrs):
@@ -343,8 +348,8 @@ def kernel(op, *kinds, planner=None):
 #
 # `_key_of` gives the key that a plan is kept under: the op, the Specs of the buffers that it reads, and the
 # attributes, such as `axis=0` of a sum. The type of an attribute belongs to the key, because Python takes 0, 0.0 and
-# False for equal. An attribute that is a number for the program, such as `rate=0.1`, may change from launch to launch.
-# `NUMBERS` lists the ops that have such attributes. Their values are not in the key, so one plan serves all rates.
+# False for equal. `NUMBERS` lists the ops whose attributes are numbers for the program, such as `rate=0.1`. Of these
+# attributes only the name is in the key. So one plan serves all rates.
 
 # %%
 #| export registry
@@ -359,7 +364,8 @@ def _key_of(op, reads, attrs):
         key = [op, *[x.spec for x in reads]]
         for name, value in attrs.items():
             if op in NUMBERS:
-                key += [name, type(float(value))]
+                float(value)  # raises an error for what is no number
+                key.append(name)
             else:
                 key += [name, value, type(value)]
         key = tuple(key)
@@ -373,8 +379,8 @@ def _key_of(op, reads, attrs):
 _key_of("twice", [three], {})
 
 # %% [markdown]
-# The look-up is **yours**. The first call with a key makes a plan and puts it into `PLANS`. Every later call with an
-# equal key returns that same plan.
+# The look-up, `planned`, is **yours**. The first call with a key makes a plan and puts it into `PLANS`. Every later
+# call with an equal key returns that same plan.
 
 
 # %%
@@ -459,8 +465,7 @@ counted(lambda: launch("twice", out, three))
 #
 # **A good place to stop.** A name finds its kernel, and a plan is made once for each op, shape and dtype.
 #
-# But must each op bring a loop and a planner of its own? We take `twice` out of the table again, and look for
-# something shorter.
+# But must each op bring a loop and a planner? We take `twice` out of the table, and look for something shorter.
 
 # %%
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
@@ -469,9 +474,8 @@ PLANS.clear()
 # %% [markdown]
 # ## One scalar function, one loop (9 min)
 #
-# Adding arrays means adding numbers, in a loop. We want to write only the addition of two *numbers*. The loop around
-# it depends on the shapes. Two arrays of the same shape need one loop, which goes over all their numbers as over one
-# long row:
+# We want to write only the addition of two *numbers*. The loop around it depends on the shapes. Two arrays of the same
+# shape need one loop, which goes over all their numbers as over one long row:
 #
 # ```
 # for i in range(len(out)):
@@ -491,11 +495,14 @@ PLANS.clear()
 #
 # numba compiles a loop from its source, and other shapes need another source. So we let Python write the source.
 #
-# We call the text in the brackets the *place* of a number. Each letter in the place of the result has its loop, so the
-# places say all that depends on the shapes. `places_of` returns the place in the result, and then the place in each
-# input. There are two cases. If each input has the shape of the result, or is a single number, one loop is enough. Then
-# the place is `i`, or 0 for a single number. Otherwise the place has one letter per axis, or a 0 where the array is
-# repeated along that axis. (Shapes are aligned at the right.)
+# In this section, the *place* of a number is the text in the brackets, such as `i, j`. There is one loop for each
+# letter in the result's place. So the places are all that one must know of the shapes to write the loops. `places_of`
+# returns the place in the result, and then the place in each input. There are two cases:
+#
+# - Each input has the shape of the result, or is a single number. Then one loop is enough. The place is `i`, or `0`
+#   for a single number.
+# - Otherwise a place has one entry per axis: a letter, or `0` where the array is repeated along that axis. (Shapes are
+#   aligned at the right.)
 
 
 # %%
@@ -525,8 +532,8 @@ for other in ((10, 4), (1, 1), (1, 4)):
 
 # %% [markdown]
 # In the first two lines, the matrix is seen as one row of 40 numbers. In the third, the bias needs two loops. `nest`
-# writes the loops around `line`, the line that computes one number. If an array is to be seen as one row, a line before
-# the loops replaces it by NumPy's `.flat`, which has one index.
+# writes the loops around `line`, which computes one number. An array that is to be seen as one row is replaced by
+# NumPy's `.flat`, which has one index.
 
 
 # %%
@@ -548,8 +555,8 @@ BACKENDS["cpu"].nest = nest
 print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1[0])")))
 
 # %% [markdown]
-# Now the line itself. It reads one number of each input, at its place, and calls the scalar function with these
-# numbers. After them come the attributes in `numbers`, such as a rate, converted to the dtype of the arrays.
+# `loop_source` writes this inner line, too. The line reads one number of each input, at its place, and passes it to the
+# scalar function. It also passes the attributes in `numbers`, such as a rate, converted to the dtype of the arrays.
 
 
 # %%
@@ -567,8 +574,8 @@ def loop_source(name, places, numbers=(), around=nest):
 print(loop_source("add", places_of((10, 4), [(10, 4), (1, 4)])))
 
 # %% [markdown]
-# This is the second loop from above. Python's `exec` turns such a text into a function. `scope` says what the names
-# in the text mean.
+# This is the second loop from above. Python's `exec` turns such a text into a function. `names` says what the names in
+# the text mean.
 
 
 # %%
@@ -576,10 +583,11 @@ print(loop_source("add", places_of((10, 4), [(10, 4), (1, 4)])))
 def element_loop(function, x, places, numbers=()):
     """Return the Python loop around a scalar function, for arrays like `x`."""
     backend = BACKENDS[x.device.kind]
-    scope = {"__name__": "__main__", "scalar": function, "number": x.dtype.type}
-    scope.update(backend.names)
-    exec(loop_source("scalar", places, numbers, backend.nest), scope)
-    return scope["loop"]
+    names = {"function": function, "number": x.dtype.type}
+    names["__name__"] = "__main__"  # numba asks in which module the loop stands
+    names.update(backend.names)
+    exec(loop_source("function", places, numbers, backend.nest), names)
+    return names["loop"]
 
 
 # %%
@@ -593,15 +601,15 @@ print(out)
 #
 # ## One planner for all of them (5 min)
 #
-# `plan_loop` makes the plan of such a loop. The inputs are broadcast to `shape`. (On a CPU, `views` is None: NumPy's
-# `.flat` needs no new shape. On other kinds of device, arrays may have to be reshaped.)
+# `plan_loop` makes the plan of such a loop. The inputs are broadcast to `shape`. (On a CPU, `views(…)` returns None:
+# the loop gets the arrays in their own shapes. On other kinds of device, they may have to be reshaped.)
 
 
 # %%
 #| export elementwise
 def plan_loop(op, function, inputs, shape, dtype, numbers=()):
     """Plan the loop of a scalar function, whose inputs are broadcast to `shape`."""
-    like = inputs[-1]
+    like = inputs[-1]  # in other packages, the first may be a condition
     shapes = [x.shape for x in inputs]
     places = places_of(shape, shapes)
     views = BACKENDS[like.device.kind].views([shape, *shapes], places)
@@ -610,9 +618,9 @@ def plan_loop(op, function, inputs, shape, dtype, numbers=()):
 
 
 # %% [markdown]
-# The planner of these ops finds the dtype and the shape of the result. Three helpers of `levels/support` do that, and
-# refuse what does not fit. `same_dtype` returns the dtype that all inputs share. `broadcast` returns their common
-# shape. `number_names` compares the call with the parameters of the scalar function. Level 2 never mixes dtypes:
+# `plan_elementwise` is the planner of these ops. Three helpers of `levels/support` refuse what does not fit.
+# `number_names` returns the names of the parameters that are not arrays, such as `rate`. `same_dtype` returns the dtype
+# that all inputs share. `broadcast` returns their common shape. Level 2 never mixes dtypes:
 
 # %%
 from levels.support.shapes import broadcast, number_names, same_dtype
@@ -628,7 +636,10 @@ ELEMENTWISE = {}  # op -> the kinds of dtypes that it takes: f float, i integer
 
 
 def plan_elementwise(op, function, *inputs, shape=None, **attrs):
-    """Plan out[…] = function(x[…], y[…], …), broadcast to one shape or to `shape`."""
+    """Plan a loop that calls a scalar function for each number of its inputs.
+
+    The inputs are broadcast to `shape`, or (None) to the shape common to all.
+    """
     numbers = number_names(op, function, inputs, attrs)
     dtype = same_dtype(op, *inputs, kinds=ELEMENTWISE[op])
     common = broadcast(op, inputs, shape, op in UPDATES)
@@ -636,8 +647,8 @@ def plan_elementwise(op, function, *inputs, shape=None, **attrs):
 
 
 # %% [markdown]
-# `scalar(op)` is a decorator: it makes an op of a scalar function. If the function takes attributes, they are listed
-# here, each with an example: `rate=0.1`.
+# `scalar(op)` is a decorator. It enters a scalar function into `KERNELS`, with `plan_elementwise` as its planner. If
+# the function takes attributes, they are listed, each with an example for tests: `rate=0.1`. The example is no default.
 
 
 # %%
@@ -646,7 +657,7 @@ def scalar(op, updates=False, takes="f", **numbers):
     """Decorate a scalar function: it becomes the op `op`.
 
     `takes`: kinds of dtypes, f float and i integer. With `updates`, the result
-    overwrites the first input. `numbers` are attributes, with an example of each.
+    overwrites the first input. `numbers` are attributes: name -> example, no default.
     """
 
     def enter(function):
@@ -664,8 +675,8 @@ def scalar(op, updates=False, takes="f", **numbers):
 # %% [markdown]
 # ## An op in one line (8 min)
 #
-# `scalar("add")` makes an op of a scalar function and puts it into the table. Its loop is written and compiled later,
-# by the first launch on arrays of new shapes. Here are six ops. `takes="fi"` means floats and integers.
+# Here are six ops. Nothing is compiled yet: a loop is written and compiled when a launch first needs it.
+# `takes="fi"` means floats and integers.
 
 
 # %%
@@ -686,8 +697,8 @@ def _sgd(w, dw, rate):  # the update of gradient descent: the result overwrites 
 print(launch("add", None, three, cpu.put(np.full(1, 10.0))).numpy())
 
 # %% [markdown]
-# The backward pass needs ops, too. Relu has a second op, `relu_grad`. It gets `dy`, the slope of the loss at relu's
-# output, and computes the slope at relu's input. That is 0 where the output `y` of relu is 0. Everywhere else it is
+# The way back from the loss needs ops, too. `relu_grad` gets `dy`, the slope of the loss at relu's output, and computes
+# the slope at relu's input. That is 0 where the output `y` of relu is 0. Everywhere else it is
 # `dy`, also where `y` is NaN. **Yours**: one line. (`select(condition, a, b)`, known from level 1, is a where the
 # condition holds, and otherwise b.)
 
@@ -715,8 +726,8 @@ def relu_grad(dy, y):
 # ```
 # </details>
 #
-# The next cell adds relu and its gradient, and seven more. Sigmoid turns any number into a probability. Clip keeps a
-# probability away from 0 and 1, where a log would be infinite:
+# The next cell adds relu, its gradient and seven more. Clip keeps a probability away from 0 and 1, where a log would be
+# infinite:
 
 
 # %%
@@ -745,18 +756,18 @@ print(len(KERNELS), "ops are in the table")
 print(launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy())
 
 # %% [markdown]
-# Relu tests whether `x <= 0`, not whether `x > 0`. For NaN ("not a number") both are false. So here a NaN stays a NaN,
-# and we see it in the loss. With the other test it would become 0, and nobody would notice.
+# Relu gives 0 where `x <= 0`, and otherwise x. For NaN ("not a number") every comparison is false. So a NaN stays a
+# NaN, and we see it in the loss. With the test `x > 0`, it would become 0, and nobody would notice.
 #
 # ## Your own kernel (11 min)
 #
-# A table can be changed. Suppose you have another idea for relu: `x * (x > 0)`. If you put it into the table, every
-# level above runs it. `use` does this inside a `with` block. It is a *context manager*: the part before `yield` runs
-# when the block begins, and the part under `finally` when it ends, also after an error. (Two threads may have blocks
-# open at the same time. Then the block that began last decides. `MAKING` is a lock for the table.)
+# A table can be changed. Suppose you have another idea for relu: `x * (x > 0)`. `use` puts it into the table for the
+# time of a `with` block. It is a *context manager*: the part before `yield` runs when the block begins, and the part
+# under `finally` when it ends, also after an error. The first part enters your kernel, and the second enters the one
+# before it. (The lock `MAKING` and the list `blocks` are for threads whose blocks overlap.)
 #
-# Your kernel may contain a mistake and reach past the end of an array. So inside the block, `guarded` of
-# `levels/support` has each of its indices checked.
+# Your kernel may reach past the end of an array by mistake. So inside the block, `guarded` of `levels/support` has each
+# of its indices checked.
 
 
 # %%
@@ -815,10 +826,10 @@ print("the same bits:", relu.view("i8") == new.view("i8"))
 checks.answer_to("02-branch")
 
 # %% [markdown]
-# Two numbers of six have other bits. For -2 the new kernel gives -0 instead of 0. The two are equal, but the
-# course's checks compare bits. For -infinity it gives NaN instead of 0. That is worse: in a training run, a NaN spreads through every
-# sum, and the run is lost. So a kernel should be tried on hard inputs before it is used.
-# (The `use` of `levels_more.kernels` does that. It refuses this kernel, and says why.) Here is one that is right:
+# For -2 the new kernel gives -0 instead of 0. The two are equal, but the course's checks compare bits. For -infinity it
+# gives NaN instead of 0. That is worse: in a training run, a NaN spreads through every sum. So try a kernel on hard
+# inputs before you use it. (The `use` of `levels_more.kernels` does that, and refuses this one.) Here is one that is
+# right:
 
 
 # %%
@@ -831,18 +842,16 @@ with use("relu", "cpu", mine):
 print(KERNELS["relu", "cpu"] is mine)
 
 # %% [markdown]
-# Level 5 will train a net with `model.fit`. Inside such a block, `fit` runs your relu, too.
-#
-# Usually level 3 writes a whole step as one of level 1's programs, and then it launches no kernels. It can write the
-# course's relu, `select(x <= 0.0, 0.0, x)`, into such a program. It cannot write `mine`, because the `if` needs the
-# number itself. Then level 3 launches the ops of the step one by one, and says so. The numbers are the same, but the
-# step is slower.
+# The levels above use this table, too. Usually level 3 makes one program of all ops of a step, by calling each op's
+# scalar function on registers. It cannot call `mine` so: while a program is written, there is no number for the `if` to
+# test. With `mine` in the table, level 3 launches the kernels one by one, and says so. The numbers are the same, but
+# the step is slower.
 #
 # **A good place to stop.** Fifteen ops are in the table, and you can replace the kernel of each. This is the end of the
 # first sitting. In the second, sums and products join them, and both tasks train.
 #
-# The next cell builds what is finished, and takes the course's cells for the rest. Then it runs both tasks in a
-# fresh Python.
+# The next cell saves what is finished. For the rest it takes the course's cells. Then it trains both models in a fresh
+# Python: the line and the net.
 
 # %%
 build.so_far("02_kernels")
@@ -855,7 +864,8 @@ build.so_far("02_kernels")
 # the next number, and returns the new total. `reduce_loop` makes the loop.
 #
 # One loop serves sums along any axis, because it sees every array with three axes, `[before, within, after]`. The
-# axis that is summed is the one in the middle. All axes before it count as one axis, and so do all axes after it.
+# middle one is the axis that is summed, or several neighbouring axes as one. All axes before it count as one, and so
+# do all axes after it.
 
 # %%
 #| export reduce
@@ -863,7 +873,7 @@ build.so_far("02_kernels")
 
 
 def reduce_loop(combine, start):
-    """Return the loop out[i, j] = combine(… start, x[i, 0, j] …, x[i, last, j])."""
+    """Return a loop: out[i, j] combines start, x[i, 0, j], x[i, 1, j], …, in order."""
 
     def loop(out, x):
         for i in range(x.shape[0]):
@@ -911,33 +921,35 @@ def reduced(op, shape, axis):
 reduced("reduce_sum", (10, 4, 2), 1)
 
 # %% [markdown]
-# The sums run in the order of the record, with one exception. Remember the surprise of notebook 01: one running sum of
-# 2²⁵ float32 ones stops at 16,777,216. So if a float32 sum has 1,024 terms or more, the compiler may split it into
-# several shorter sums. A float64 sum is never reordered.
+# The sums run in the order of the record, with one exception. In notebook 01, one running sum of 2²⁵ float32 ones
+# stopped at 16,777,216. So a float32 sum of 1,024 terms or more may be split into several shorter sums. A float64 sum
+# is never reordered.
 #
-# The planner of sums compiles `combine`, and then the loop around it. (`smallest` turns `start` into a number of the
+# The planner of sums compiles `combine`, and then the loop around it. (`start_in` turns the start into a number of the
 # dtype.)
 
 
 # %%
 #| export reduce
 from levels.support.checks import check_bool
-from levels.support.shapes import smallest
+from levels.support.shapes import start_in
 
 
 def plan_reduce(op, function, x, axis=None, keepdims=False):
     """Plan a reduction of x[…] over one axis, neighbouring axes, or all axes (None)."""
     axes, (before, within, after) = reduced(op, x.shape, axis)
     keep = check_bool(f"{op}: keepdims", keepdims)
-    start = smallest(same_dtype(op, x, kinds="fi"), REDUCTIONS[op])
+    start = start_in(same_dtype(op, x, kinds="fi"), REDUCTIONS[op])
     sizes = [1 if a in axes else size for a, size in enumerate(x.shape)]
     shape = tuple(size for a, size in enumerate(sizes) if keep or a not in axes)
     long = within >= 1024 and x.dtype == "f4"
-    how = [("reassoc",)] if long else []  # may be split into several sums
-    loop = BACKENDS[x.device.kind].reduction
+    how = [("reassoc",)] if long else []  # for LLVM: terms may be added in any order
+    make_loop = BACKENDS[x.device.kind].reduction
 
     def lower():
-        return lowered(loop(lowered(function, x, *how)(), start), x, *how)()
+        combine = lowered(function, x, *how)()
+        loop = make_loop(combine, start)
+        return lowered(loop, x, *how)()
 
     views = [(before, after), (before, within, after)]
     return Plan(op, shape, x.dtype, [x], lower, views)
@@ -953,13 +965,13 @@ REDUCTIONS = {"reduce_sum": 0.0}  # op -> the number that its loop starts at
 float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 
 # %% [markdown]
-# 33,554,432: this time all of them were counted.
+# All 33,554,432 were counted, because none of the shorter sums reached 16,777,216.
 #
 # ## Rows by number (3 min)
 #
 # A batch consists of rows of the data, picked by their numbers. A wrong number must not read memory outside the
-# array, so the kernel checks each one. Its planner sees any array as a matrix. It counts the bytes itself, because
-# only the picked rows of `x` are read.
+# array, so the kernel checks each one. Its planner sees any array as a matrix, and counts only the picked rows of `x`
+# as bytes.
 
 
 # %%
@@ -967,16 +979,6 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 """Kernels on whole arrays: gather picks rows by number; the matrix product."""
 
 from levels.support.shapes import check_rows
-
-
-def gather(out, x, rows):
-    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
-    for i in range(rows.size):
-        row = rows[i]  # read once, so that what was checked is what is used
-        if not 0 <= row < x.shape[0]:
-            raise IndexError("gather: a row number is out of range")
-        for j in range(x.shape[1]):
-            out[i, j] = x[row, j]
 
 
 def plan_gather(op, function, x, rows):
@@ -991,7 +993,16 @@ def plan_gather(op, function, x, rows):
     return made
 
 
-kernel("gather", planner=plan_gather)(gather)
+@kernel("gather", planner=plan_gather)
+def gather(out, x, rows):
+    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
+    for i in range(rows.size):
+        row = rows[i]  # read once, so that what was checked is what is used
+        if not 0 <= row < x.shape[0]:
+            raise IndexError("gather: a row number is out of range")
+        for j in range(x.shape[1]):
+            out[i, j] = x[row, j]
+
 
 # %% [markdown]
 # Here we pick three rows by number, row 2 twice:
@@ -1081,12 +1092,12 @@ print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms")
 print(f"ikj is {slow / fast:.0f} times as fast")
 
 # %% [markdown]
-# Both add the same products in the same order. Besides the cache lines, `ikj` has another advantage. In `ijk`, each
-# step of a sum waits for the step before. In `ikj`, neighbouring results do not wait for each other, so the processor
-# computes several at once. ([more/02_matmul](more/02_matmul.ipynb) goes on from here, to the machine's peak.)
+# Both add the same products in the same order. `ikj` has a second advantage. In `ijk`, each step of a sum waits for the
+# step before. In `ikj`, neighbouring results do not wait for each other, so the processor computes several at once.
+# ([more/02_matmul](more/02_matmul.ipynb) goes on from here, to the machine's peak.)
 #
-# The backward pass needs sums over the rows: for each weight, each row's input times the row's slope `de`. A product
-# with the transposed inputs gives these sums. Here they are for two rows:
+# The way back needs sums over the rows: for each weight, each row's input times the row's slope `de`. A product with
+# rowsᵀ gives these sums. (rowsᵀ is `rows` transposed: its rows are the columns of `rows`.) Here they are for two rows:
 #
 # ```
 # rows   1  2      de    10      row 1 times its de     10   20
@@ -1094,10 +1105,10 @@ print(f"ikj is {slow / fast:.0f} times as fast")
 #                                added up              310  420   =  rowsᵀ · de
 # ```
 #
-# (A row of rowsᵀ holds one input of all rows. Its product with `de` is the slope of one weight.)
+# The first row of rowsᵀ is 1 3. Its product with `de` is 310, the slope of the first weight.
 #
-# With `transpose_x` the kernel reads `x` with its axes exchanged, and no copy is made. The planner also refuses inner
-# sizes that differ.
+# With `transpose_x` the kernel reads `x` with its axes exchanged, and no copy is made. The planner refuses `x` and `w`
+# if `x` has not as many columns as `w` has rows.
 
 
 # %%
@@ -1148,7 +1159,7 @@ KERNELS
 # ### Data
 #
 # The data are those of level 1: the line, the two rings and the penguins. For the line, each row of `batches` holds
-# the numbers of the ten data rows of one step.
+# ten row numbers: the rows of one step.
 
 # %%
 task = tasks.linear()
@@ -1160,8 +1171,8 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # A step is now a list of launches. Each works on a whole batch, and `None` means that its result gets a new buffer.
 # The gradients are still written by hand, as on level 1.
 #
-# Both tasks need five small functions. The first two put numbers on the device `PLACE.device`: `cpu:0`, unless you
-# choose another. `_rows` yields the rows of each step.
+# Both tasks need five small functions. The first two put numbers on `PLACE.device`: `cpu:0`, unless you choose another.
+# `_rows` yields the rows of each step.
 
 # %%
 #| export tasks
@@ -1239,8 +1250,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 # %% [markdown]
-# Level 1 ran one program, row after row. This level makes fourteen launches per step, each on a whole batch. Are the
-# losses equal?
+# Level 1 ran one program, row after row. This level makes fourteen launches per step. Are the losses equal?
 
 # %%
 from levels import hardware
@@ -1252,13 +1262,13 @@ print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, below.we
 print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
-# They are equal to the last bit. Each sum takes the same numbers in the same order, whether its loop over the rows is
-# the outermost or the innermost.
+# They are equal to the last bit. Level 1 adds up row by row. In the product with rowsᵀ, `k` counts the rows, also from
+# the first on. So each sum takes the same numbers in the same order.
 #
 # ### Result
 #
-# The title of each curve gives the mean of the last 50 losses. A single loss, like the last one above, comes from ten
-# rows and may lie well above or below that mean.
+# The title of each curve gives the mean of the last 50 losses. A single loss, like the last one above, may lie far from
+# that mean.
 
 # %%
 figures.regression(task, fit)
@@ -1298,8 +1308,8 @@ def dnn_backward(dz, inputs, weights):
 
 
 # %% [markdown]
-# Between the two stand the loss and its slope, as on level 1. `c` is the clipped probability, and `q` is 1 - c. With
-# the target y, `other` is 1 - y. In the loss, `hit` is y·log c and `miss` is (1 - y)·log(1 - c):
+# Between `dnn_forward` and `dnn_backward` come the loss and its slope, as on level 1. `c` is the clipped probability,
+# and `q` is 1 - c. With the target y, `other` is 1 - y. In the loss, `hit` is y·log c and `miss` is (1 - y)·log(1 - c):
 
 
 # %%
@@ -1326,7 +1336,8 @@ def _slope_at_z(target, other, prediction, c, q, g):
 
 # %%
 yes, no, c, q, g = [cpu.put(np.full((1, 1), z)) for z in (1.0, 0.0, 0.8, 0.2, -1.0)]
-loss = _cross_entropy(yes, no, c, q, yes)
+n = cpu.put(np.ones((1, 1)))
+loss = _cross_entropy(yes, no, c, q, n)
 slope = _slope_at_z(yes, no, c, c, q, g)
 print(f"loss {loss.numpy()[0, 0]:.4f}   slope {slope.numpy()[0, 0]:.4f}")
 
@@ -1386,7 +1397,8 @@ sex_fit = dnn_classifier(*sex[:2], *sex[4:7])
 figures.confusion(sex, sex_fit)
 
 # %% [markdown]
-# And with `mine` as the relu? The training code does not mention it, but each launch looks its kernel up in the table:
+# And with `mine` as the relu? The training code does not mention it. But `use` empties `PLANS`, so the next launches
+# find your kernel:
 
 # %%
 with use("relu", "cpu", mine):
@@ -1398,9 +1410,9 @@ print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 #
 # ## What this level cost (8 min)
 #
-# As on level 1, we count first. `compare.measure` trains both tasks in plain Python (level 0), on level 1 and here.
-# The lines are those under the marks. `counted` counts the launches and the bytes of a step. An *operation* is one
-# addition, subtraction, multiplication or division of two numbers.
+# We count first. `compare.measure` trains both tasks in plain Python (level 0), on level 1 and here. `lines` counts the
+# lines of code under `# model`, `# forward` and the other marks. `counted` counts the launches and the bytes of a step.
+# An *operation* is one addition, subtraction, multiplication or division of two numbers.
 
 # %%
 from course import compare, reference
@@ -1424,13 +1436,14 @@ for name, found in {"the line": line, "the net": net}.items():
 # a question: run me
 checks.predict(
     "02-step",
-    "On level 1 a step took about 0.1 µs. How many times as long does it take here?",
+    "In notebook 01 a step took less than 0.1 µs. How many times as long is it here?",
     choices=["about 2", "about 30", "several hundred or more"],
 )
 
 # %% [markdown]
-# The time is predicted by level 1's formula: launches · launch_time + max(flops / peak, bytes / bandwidth). Here
-# `launch_time` is that of the smallest launch, which adds two single numbers.
+# The time is predicted by level 1's formula: launches · launch_time + max(flops / peak, bytes / bandwidth). But a
+# launch is now a call of `launch`, not only of a program. So `launch_time` is here the time of the smallest such call,
+# which adds two single numbers.
 
 # %% tags=["nbval-ignore-output"]
 one, out = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8")
@@ -1453,14 +1466,13 @@ compare.by_op(linear_regression, short)
 
 # %% [markdown]
 # We had timed the cheapest launch: it adds one number, into an `out` that is already there. The launches of a step
-# make new buffers, and a product is more work. The rest of the step is Python, and the measuring itself. (*Processor
-# time* leaves out the time during which other programs had the core.)
+# make new buffers, and a product is more work. The rest is Python, and the measuring, which makes this step longer than
+# the one above. (*Processor time* leaves out the time during which other programs had the core.)
 #
 # ## Side by side (7 min)
 #
-# Here are levels 0, 1 and 2, mark by mark. A click on *Two rings* shows the net. Compare the row *backward*. (To save
-# time, levels 0 and 2 run only the last thousand steps of the line, and the last hundred of the net. They start from
-# the weights that level 1 has reached by then.)
+# Here are levels 0, 1 and 2, mark by mark. A click on *Two rings* shows the net. Compare the row *backward*. (Levels
+# 0 and 2 are slow. So they train only the last steps, and begin with level 1's weights at that step.)
 
 # %%
 compare.side_by_side(line, net)
@@ -1469,13 +1481,14 @@ compare.side_by_side(line, net)
 # In the row *backward*, levels 1 and 2 compute the same slopes in different ways:
 #
 # - **One row, or a whole batch.** On level 1, `row`, `error` and `de` are the numbers of one row, in registers. On level
-#   2 they are buffers with the numbers of all rows. Each launch reads buffers from memory, and writes one.
+#   2 they are buffers with the numbers of all rows, in memory.
 # - **A sum, or a product.** Level 1 adds the row's x·de to `dw[k]`. (For the line, LLVM keeps these sums in registers,
 #   too.) Level 2 gets the sums over all rows from one product, `matmul(rows, de, transpose_x=True)`.
 # - **One call, or fourteen launches.** Level 1 runs all steps in one call. On level 2, each step of the line takes
 #   fourteen launches, four of them in this row.
 #
-# Level 0 has the same formulas, and runs each line of code for each row. And the time of a step?
+# And the time of a step? (Level 1's times are longer than in notebook 01's tables: here they include writing the
+# program.)
 
 # %% tags=["nbval-ignore-output"]
 print("µs per step  plain Python  level 1  level 2  level 2 / plain Python")
@@ -1485,10 +1498,10 @@ for name, found in {"the line": line, "the net": net}.items():
 
 # %% [markdown]
 # **On ten rows, fourteen launches of compiled kernels take longer than plain Python.** On the hundred rows of the net,
-# kernels take about a twentieth of its time. The counts above say why. Plain Python pays for each operation, and this
-# level pays for each launch: it finds a plan, checks `out` and makes a buffer, however few numbers there are. For the
-# line, a launch then does about eleven operations (160 / 14), and for the net more than nine hundred (42,000 / 45).
-# Level 3 will first add to the cost of a launch, and then remove nearly all of it.
+# kernels take less than a tenth of plain Python's time. The counts above say why. Plain Python pays for each operation,
+# and this level pays for each launch: it finds a plan, checks `out` and makes a buffer, however few numbers there are.
+# For the line, a launch then does about eleven operations (160 / 14), and for the net more than nine hundred (42,000 /
+# 45). Level 3 will put a whole step into one program.
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
@@ -1499,20 +1512,28 @@ for name, found in {"the line": line, "the net": net}.items():
 # | an op is a name | `"AddV2"` | `"aten::add"` | `"add"` |
 # | launch it | `tf.raw_ops.AddV2(x=x, y=y)` | `torch.ops.aten.add(x, y)` | `launch("add", None, x, y)` |
 # | enter a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `kernel("add")` |
-# | who finds the kernel | the runtime | the dispatcher | `plan` |
+# | who finds the kernel | the runtime | the dispatcher | `KERNELS[op, kind]` |
 #
-# PyTorch's **dispatcher** does what `plan` does here. Its table also has rows for autograd and for mixed precision,
-# which run before the row of the device. TensorFlow's runtime chooses by the dtype, too. (With one import changed,
-# programs for both run on `levels`: see [more/03_torch](more/03_torch.ipynb) and
+# PyTorch's **dispatcher** finds the kernel by the op and a *dispatch key*, such as `CPU`. `KERNELS` does the same. The
+# shape of the result is computed inside the op. TensorFlow's runtime chooses by the dtype, too. PyTorch can also do in
+# Python what `use` does:
+#
+# ```python
+# library = torch.library.Library("aten", "IMPL")
+# library.impl("relu", f, "CPU")  # from now on, torch.relu runs f
+# del library                     # and now its own kernel again
+# ```
+#
+# (With one import changed, programs for both run on `levels`: see [more/03_torch](more/03_torch.ipynb) and
 # [more/05_tensorflow](more/05_tensorflow.ipynb).)
 #
 # ## What you do differently now (1 min)
 #
 # When a model is slow, look first at how many kernels a step launches and how many bytes they move, and only then at
 # the arithmetic. On small batches, do not expect compiled kernels to be faster than Python. When an op surprises you,
-# ask which kernel ran: the op's name, the dtype and the device decide. Order your loops so that the innermost one
-# walks along memory. Keep the naive version of each kernel, and compare the quick one with it to the last bit, on NaN
-# and infinity, too.
+# ask which kernel ran. The op's name and the device decide which kernel, the dtype which compiled version. Order your
+# loops so that the innermost one walks along memory. Keep the naive version of each kernel, and compare the quick one
+# with it to the last bit, on NaN and infinity, too.
 #
 # ## Exercises (optional)
 #
