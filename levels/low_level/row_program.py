@@ -187,8 +187,10 @@ class RowProgram:
 
     def launch(self, args, specs, sizes):
         """Run the program, which overwrites the variables. Return the results."""
-        outs = [Tensor(spec) for spec in specs]
-        arrays = [x.data for x in [*outs, *[args[k] for k in self.inputs]]]
+        outs = [*map(Tensor, specs)]
+        arrays = [x.data for x in outs]
+        for k in self.inputs:
+            arrays.append(args[k].data)
         with self.block.locks:  # any thread may call it
             self.program.run(self.block.words(sizes, arrays))
         return outs

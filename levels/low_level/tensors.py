@@ -12,7 +12,7 @@ from levels.kernels import planned
 from levels.support.checks import numeric_array
 from levels.support.operators import SeveralOps
 from levels.support.scalars import check_number, kept_numbers, pythons_floats
-from levels.support.shapes import cast, check_lossless
+from levels.support.shapes import cast
 from levels.support.storage import Storage
 from levels.support.tapes import leave
 
@@ -86,8 +86,7 @@ DTYPES = tuple(map(np.dtype, ("float32", "float64", "int64", "bool")))  # with k
 
 def _placed(array, dtype, device):
     """Put an array on a device as a tensor of this dtype."""
-    check_lossless(array, dtype, DTYPES)
-    return device.put(cast(array, dtype), Tensor)
+    return device.put(cast(array, dtype, DTYPES), Tensor)
 
 
 def constant(values, dtype=None):
@@ -96,7 +95,9 @@ def constant(values, dtype=None):
         return as_tensor(values)
     array = numeric_array(values)
     if dtype is None:
-        dtype = "float32" if pythons_floats(values, array) else array.dtype
+        dtype = array.dtype
+        if dtype == np.float64 and pythons_floats(values):
+            dtype = np.float32
     return _placed(array, np.dtype(dtype), PLACE.device)
 
 

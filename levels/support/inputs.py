@@ -99,9 +99,11 @@ def batches_of_rows(args, batches):
 
 def specs_of_batch(args, batches):
     """Return the Specs of one batch of these tensors, given an array of row numbers [steps, batch]."""
-    size = batches.shape[1]
-    whole = [x.spec for x in args]
-    return tuple([x.device.spec((size, *x.shape[1:]), x.dtype) for x in whole])
+    specs = []
+    for x in args:
+        whole = x.spec
+        specs.append(whole.device.spec((batches.shape[1], *whole.shape[1:]), whole.dtype))
+    return tuple(specs)
 
 
 def check_labels(loss, y_true, y_pred):

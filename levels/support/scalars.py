@@ -2,14 +2,12 @@
 
 import functools
 
-import numpy as np
 
-
-def pythons_floats(values, array):
-    """Return whether an array was made of Python's floats, and not of NumPy's, which have a dtype."""
+def pythons_floats(values):
+    """Return whether values, which make a float64 array, are Python's floats, and not NumPy's, which have a dtype."""
     while isinstance(values, (list, tuple)) and len(values):
         values = values[0]
-    return array.dtype == np.float64 and not hasattr(values, "dtype")
+    return not hasattr(values, "dtype")
 
 
 def check_number(value, dtype):

@@ -21,21 +21,21 @@ def same_dtype(op, *inputs, kinds="f"):
     return dtype
 
 
-def cast(array, dtype):
-    """Return an array in this dtype. Raises OverflowError for a number that is too large for it."""
-    try:
-        with np.errstate(over="raise"):
-            return array.astype(dtype, copy=False)
-    except FloatingPointError:
-        raise OverflowError(f"a number is too large for {dtype}") from None
-
-
-def check_lossless(array, dtype, dtypes):
-    """Raise TypeError unless an array fits a dtype that has kernels, one of `dtypes`, without a loss of digits."""
+def cast(array, dtype, dtypes):
+    """Return an array in this dtype. Raises TypeError if it is none of `dtypes`, or would turn floats into integers,
+    and OverflowError for a number that is too large for it.
+    """
     kinds = "fiub" if dtype.kind == "f" else "ib"  # float, integer, unsigned, bool
     if dtype not in dtypes or array.dtype.kind not in kinds:
         told = f"constant: {array.dtype} to {dtype} has no kernels, or loses digits"
         raise TypeError(f"{told}; cast it in NumPy first")
+    if array.dtype == dtype:
+        return array
+    try:
+        with np.errstate(over="raise"):
+            return array.astype(dtype)
+    except FloatingPointError:
+        raise OverflowError(f"a number is too large for {dtype}") from None
 
 
 def number_names(op, function, inputs, attrs):

@@ -122,7 +122,7 @@ class Block:
 
     def words(self, sizes, arrays):
         """Return the block for these sizes and arrays. Hold the locks."""
-        addresses = [address_of(array) for array in arrays]
+        addresses = [*map(address_of, arrays)]
         for variable, updated in self.variables:
             addresses.append(variable.pinned or pinned_address(variable, updated))
         return self.pack(*sizes, *addresses)

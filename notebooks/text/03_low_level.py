@@ -187,22 +187,21 @@ class Tensor(Operators, Buffer):
 
 # %% [markdown]
 # Next, numbers become tensors. `constant` chooses the dtype: an array keeps its own, and Python's floats become
-# float32. `_placed` checks that the dtype can hold the numbers (`check_lossless`, from `levels/support`). Then it
-# copies them to the device with level 1's `put`.
+# float32. `cast`, from `levels/support`, refuses a dtype that cannot hold the numbers. `_placed` copies them to
+# the device with level 1's `put`.
 
 # %%
 #| export tensors
 import numpy as np
 
-from levels.support.shapes import cast, check_lossless
+from levels.support.shapes import cast
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64", "int64", "bool")))  # with kernels
 
 
 def _placed(array, dtype, device):
     """Put an array on a device as a tensor of this dtype."""
-    check_lossless(array, dtype, DTYPES)
-    return device.put(cast(array, dtype), Tensor)
+    return device.put(cast(array, dtype, DTYPES), Tensor)
 
 
 # %%
@@ -217,7 +216,9 @@ def constant(values, dtype=None):
         return as_tensor(values)
     array = numeric_array(values)
     if dtype is None:
-        dtype = "float32" if pythons_floats(values, array) else array.dtype
+        dtype = array.dtype
+        if dtype == np.float64 and pythons_floats(values):
+            dtype = np.float32
     return _placed(array, np.dtype(dtype), PLACE.device)
 
 
@@ -1059,7 +1060,7 @@ class Trace(Interpreter):
         self.env[variable] = value
 
     def add_leaf(self, kind, x):
-        """Return the symbol of a variable or a constant: at first, a new leaf."""
+        """Return the symbol of a variable or of a constant tensor; at first, a new leaf."""
         if x not in self.env:
             self.env[x] = self.add_node(kind, [], {}, x.spec, x)
         return self.env[x]
@@ -1603,8 +1604,10 @@ class RowProgram:
 
     def launch(self, args, specs, sizes):
         """Run the program, which overwrites the variables. Return the results."""
-        outs = [Tensor(spec) for spec in specs]
-        arrays = [x.data for x in [*outs, *[args[k] for k in self.inputs]]]
+        outs = [*map(Tensor, specs)]
+        arrays = [x.data for x in outs]
+        for k in self.inputs:
+            arrays.append(args[k].data)
         with self.block.locks:  # any thread may call it
             self.program.run(self.block.words(sizes, arrays))
         return outs

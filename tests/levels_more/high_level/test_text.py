@@ -85,7 +85,7 @@ def test_the_masked_head_is_that_of_the_formula_and_does_not_look_ahead(parts):
     h, later = draw.normal(size=(2, 3, 32, 32))
     weights = draw.normal(size=(4, 32, 32)) / 6
     q, k, v, o = weights
-    found = parts["head"](*map(constant, (h, *weights))).numpy()
+    found = parts["masked_head"](*map(constant, (h, *weights))).numpy()
     for window, result in zip(h, found, strict=True):
         for t in range(32):
             scores = window[t] @ q @ (window[: t + 1] @ k).T / math.sqrt(32)
@@ -94,7 +94,7 @@ def test_the_masked_head_is_that_of_the_formula_and_does_not_look_ahead(parts):
             np.testing.assert_allclose(result[t], shares @ (window[: t + 1] @ v) @ o, rtol=1e-9, atol=1e-12)
     for t in (1, 20):
         changed = np.concatenate([h[:, :t], later[:, t:]], axis=1)
-        again = parts["head"](*map(constant, (changed, *weights))).numpy()
+        again = parts["masked_head"](*map(constant, (changed, *weights))).numpy()
         assert (again[:, :t] == found[:, :t]).all() and (again[:, t:] != found[:, t:]).all()
 
 
@@ -106,7 +106,7 @@ def net_of(parts, layers):
     return net
 
 
-@pytest.mark.parametrize("layers", ["one_head", "transformer"])
+@pytest.mark.parametrize("layers", ["one_masked_head", "transformer"])
 def test_gradients_of_the_whole_net_are_those_of_a_nudge_and_of_the_compiled_step(parts, layers):
     net, draw = net_of(parts, layers), np.random.default_rng(1)
     loss_of = SparseCategoricalCrossentropy(from_logits=True)
