@@ -53,7 +53,7 @@ class Trace(Interpreter):
         self.env[variable] = value
 
     def add_leaf(self, kind, x):
-        """Return the symbol of a variable or of a constant tensor; at first, a new leaf."""
+        """Return the symbol of a variable or a constant tensor; at first, a leaf."""
         if x not in self.env:
             self.env[x] = self.add_node(kind, [], {}, x.spec, x)
         return self.env[x]
