@@ -33,7 +33,7 @@ class Loss(Reconstructible):
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError for unequal shapes, and for wrong probabilities."""
+        """Raise ValueError for unequal shapes, and for impossible probabilities."""
         check_labels(self, y_true, y_pred)
 
     def __repr__(self):

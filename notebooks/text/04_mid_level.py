@@ -394,7 +394,7 @@ class Loss(Reconstructible):
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError for unequal shapes, and for wrong probabilities."""
+        """Raise ValueError for unequal shapes, and for impossible probabilities."""
         check_labels(self, y_true, y_pred)
 
     def __repr__(self):
@@ -912,7 +912,7 @@ print(np.sort(recipe.make().ravel()), recipe.make().shape)
 # Each call of `make` is a pass. The sorted numbers show that the first pass holds all six rows. The shape shows that
 # the second has two batches of three.
 #
-# Our class `Dataset` works like that. First comes the function for `shuffle`. The seed and the number of the pass
+# Our class `Dataset` works like that. First comes the function that `shuffle` uses. The seed and the number of the pass
 # determine the order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that). Without a seed,
 # `RANDOM` draws one.
 
@@ -1029,9 +1029,10 @@ indicators = (species[:, None] == names).astype(float)
 print(indicators[[0, 200, 300]], *species[[0, 200, 300]])
 
 # %% [markdown]
-# These columns are called **indicators**. With them, a model has one slope, but a line of another height for each
-# species. With `run` from the race we train a model without the species and one with it. First we subtract 17 mm from
-# all depths, which is about their mean. Without that, the rate would have to be tiny, as in the race.
+# These columns are called **indicators**. A model of bill depth and indicators has one slope, but a line of its own
+# height for each species. With `run` from the race we train a model without the species and one with it. First we
+# subtract 17 mm from all depths, which is about their mean. Without that, the rate would have to be tiny, as in the
+# race.
 
 # %%
 from course.figures import penguins as penguin_figures
