@@ -28,7 +28,7 @@ def dtype_for(model, x):
 
 
 def prepared(model, x, y):
-    """Return x, y as tensors of the model's dtype. If it gives a column, so is y."""
+    """Return x, y as tensors of the model's dtype, y as a column if predictions are."""
     dtype = dtype_for(model, x)
     x = constant(x, dtype)
     y = constant(y, dtype)

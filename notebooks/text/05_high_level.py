@@ -517,7 +517,7 @@ def dtype_for(model, x):
 
 
 def prepared(model, x, y):
-    """Return x, y as tensors of the model's dtype. If it gives a column, so is y."""
+    """Return x, y as tensors of the model's dtype, y as a column if predictions are."""
     dtype = dtype_for(model, x)
     x = constant(x, dtype)
     y = constant(y, dtype)
@@ -872,8 +872,8 @@ figures.by_heart(by_heart.history.history, patient.best_epoch, patient.patience)
 
 # %% [markdown]
 # Left of the mark *best* the net learns about penguins. Right of it the net learns only about these sixty. The stopped
-# net keeps its weights of the mark *stop*. But the held-out penguins chose the epoch, so their loss is no longer a fair
-# test. To report a number, keep a third group of rows that no choice depends on.
+# net keeps the weights that it has at the mark *stop*. But the held-out penguins chose the epoch, so their loss is no
+# longer a fair test. To report a number, keep a third group of rows that no choice depends on.
 #
 # ## The two tasks on this level (7 min)
 #

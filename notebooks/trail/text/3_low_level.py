@@ -46,7 +46,7 @@ checks.answer_to("03-imaginary")
 
 # %% [markdown]
 # We called `f` with another *kind* of number, and this number carried the derivative along. Our own kind of number will
-# write each operation down. Afterwards we read that list backwards.
+# write each operation down in a list. Afterwards we read the list backwards.
 
 # %% [markdown]
 # ## One door (4 min)
