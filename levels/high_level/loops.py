@@ -48,7 +48,7 @@ def epoch_loss(losses, rows):
 
 
 def run_epochs(epochs, tell, one_pass, ended):
-    """Go through the data, and tell begin and end, in each epoch, until `ended`."""
+    """Run epochs until `ended`. Tell when each begins and ends, with its logs."""
     for epoch in range(epochs):
         tell("on_epoch_begin", epoch)
         logs = one_pass()
@@ -58,12 +58,12 @@ def run_epochs(epochs, tell, one_pass, ended):
 
 
 def ended(model, epoch, logs):
-    """Whether it ends: `model.stop_training` is set, or the loss is not finite."""
+    """Whether to stop: `model.stop_training` is set, or the loss is not finite."""
     return model.stop_training or not math.isfinite(logs["loss"])
 
 
 class Callback:
-    """Methods that `fit` calls. To end it, set self.model.stop_training = True."""
+    """Methods that `fit` calls. To end the training, set self.model.stop_training."""
 
     model = None
 
@@ -74,7 +74,7 @@ class Callback:
 
 
 def one_pass(step, data, history=None):
-    """Run a step over all batches, noted in a history. Return {"loss": mean}."""
+    """Run a step over all batches. Add the losses to `history`. Return the mean."""
     arrays, batches = data.rows()
     losses = step.over(*arrays, batches)
     losses = check_losses(step, losses).numpy()
@@ -84,7 +84,7 @@ def one_pass(step, data, history=None):
 
 
 def run_training(model, data, epochs, callbacks=(), verbose=0, one_pass=one_pass):
-    """Train on a Dataset of batches. Return a History, `model.history` after errors."""
+    """Train on a Dataset of batches. Return a History, also `model.history`."""
     epochs = check_int(0, "epochs", epochs)
     history = model.history = History()
     model.stop_training = False

@@ -19,7 +19,7 @@ from .loops import one_pass, run_training
 
 
 def dtype_for(model, x):
-    """Return the dtype of the model's variables or layers, or x's, or float32."""
+    """Return the first float dtype of a variable or layer, else of x, else float32."""
     for part in (*model.named((Variable, Layer)).values(), x):
         dtype = getattr(part, "dtype", None)
         if dtype in ("float32", "float64"):
@@ -28,7 +28,7 @@ def dtype_for(model, x):
 
 
 def prepared(model, x, y):
-    """Return x, y as tensors of the model's dtype, y[rows] as [rows, 1] if need be."""
+    """Return x, y as tensors of the model's dtype, y as a column if predictions are."""
     dtype = dtype_for(model, x)
     x = constant(x, dtype)
     y = constant(y, dtype)

@@ -15,7 +15,7 @@ from .layers import RANDOM
 
 
 def _shuffled(make, seed):
-    """Return a recipe for the rows of another one, in a new order in each pass."""
+    """Return a recipe for the rows of `make`, in a new order in each pass."""
     seed = RANDOM.getrandbits(32) if seed is None else seed
     check_int(0, "shuffle: seed", seed)
     passes = itertools.count()
@@ -28,7 +28,7 @@ def _shuffled(make, seed):
 
 
 class Dataset:
-    """Rows of a tuple of arrays, as in `tf.data`, shuffled and in batches."""
+    """Rows of a tuple of arrays, as in `tf.data`. May be shuffled and in batches."""
 
     def __init__(self, arrays, make, length, batches=False):
         self.arrays = arrays
@@ -44,7 +44,7 @@ class Dataset:
             yield tuple(gather(x, constant(rows, np.int64)) for x in self.arrays)
 
     def rows(self):
-        """Return the arrays, and one pass of batches for `function(step).over`."""
+        """Return the arrays, and the batches of one pass, for `function(step).over`."""
         check_batches("rows", self, True)
         return self.arrays, self.make()
 

@@ -25,7 +25,7 @@ RANDOM = random.Random(0)  # draws the starting weights; RANDOM.seed(n) repeats 
 
 
 def glorot_uniform(shape):
-    """Draw weights, uniform in ±√(6 / (inputs + units)): Glorot and Bengio, 2010."""
+    """Draw weights uniformly in ±√(6 / (inputs + units)): Glorot and Bengio, 2010."""
     limit = math.sqrt(6.0 / sum(shape[-2:]))  # inputs and units are the last two axes
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
@@ -58,7 +58,7 @@ class Layer(Reconstructible, Module):
 
     @built_once
     def build_for(self, shape, dtype):
-        """Call `build`. A layer without a dtype takes this one, if it is of floats."""
+        """Call `build`. A layer without a dtype takes this one, if it is for floats."""
         self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
         self.build(shape)
 
@@ -67,14 +67,14 @@ class Layer(Reconstructible, Module):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """Make a variable of this shape, in the layer's dtype."""
-        self.built = not self.building  # a layer that is built by hand is built once
+        self.built = not self.building  # your own call of `build` counts, too
         dtype = PLACE.device.alloc(shape, self.dtype or "float32").dtype
         numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
         return Variable(np.reshape(numbers, shape).astype(dtype), trainable=trainable)
 
     @property
     def trainable_variables(self):
-        """The trainable variables. None inside a layer that is not trainable is one."""
+        """The variables that training changes: none of a layer with trainable=False."""
         parts = self.named(Layer).values()
         still = {v for part in parts if not part.trainable for v in part.variables}
         return [v for v in super().trainable_variables if v not in still]

@@ -16,16 +16,16 @@ def squared_error(y_true, y_pred):
 class Loss(Reconstructible):
     """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
 
-    probabilities = False  # whether both must be
+    probabilities = False  # whether labels and predictions must be probabilities
     classes = False  # whether y_true holds class numbers
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """Return the loss, one number. The core's losses refuse weights of samples."""
+        """Return the loss, one number. (`sample_weight` is for `levels_more`.)"""
         check_unweighted(self, sample_weight)
         return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
     def checked(self, y_true, y_pred):
-        """Return both as tensors. Raises ValueError, TypeError if they do not fit."""
+        """Return both as tensors. Raise ValueError or TypeError if they do not fit."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
@@ -33,7 +33,7 @@ class Loss(Reconstructible):
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError for unequal shapes, and for no probabilities."""
+        """Raise ValueError for unequal shapes, and for impossible probabilities."""
         check_labels(self, y_true, y_pred)
 
     def __repr__(self):

@@ -27,12 +27,12 @@ def _kept(array):
 class Optimizer(Reconstructible, Module):
     """Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
 
-    excluded = True  # a model that keeps an optimizer does not list these variables
+    excluded = True  # a model that keeps an optimizer does not list its variables
     memory = ()  # the names of the slots: each begins at 0, shaped like its variable
     rate = trained_variables = Unset()  # `__init__` sets them
 
     def __init__(self, learning_rate=0.01):
-        self.trained_variables = None  # or a dict: its keys are what it was built for
+        self.trained_variables = None  # after `build` a dict: its keys are variables
         self.learning_rate = learning_rate
 
     @property
@@ -52,7 +52,7 @@ class Optimizer(Reconstructible, Module):
         self.iterations = _kept(np.zeros((), zeros[0].dtype))
         self.rate = _kept(np.array(self.rate, zeros[0].dtype))
         self.slots = [{name: _kept(zero) for name in self.memory} for zero in zeros]
-        self.trained_variables = dict.fromkeys(variables)  # set last: now it is built
+        self.trained_variables = dict.fromkeys(variables)  # last: it marks the end
 
     def _owned(self, grads_and_vars):
         """Return the gradients and the variables, after a build the first time."""

@@ -4,7 +4,7 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`. You build four kinds of part: layers, losses, optimizers and
-# datasets. Each starts as a few lines. The notebook takes two sittings of less than an hour and a half.
+# datasets. Each begins as a few lines of code. The notebook takes two sittings of less than an hour and a half.
 
 # %%
 from course import build, figures, tasks
@@ -18,7 +18,7 @@ figures.you_are_here(4)
 #
 # - A `Variable` is a tensor that can be assigned a new value.
 # - A `GradientTape` records ops, and walks back through them to find gradients.
-# - `function` compiles a step, and its method `over` runs the step once per batch of row numbers.
+# - `function(step)` compiles a step. Its method `over` runs the step once for each batch of row numbers.
 # - A `Module` finds the variables in its attributes.
 #
 # In the house of five levels, tensors were the bricks, and parts are the walls.
@@ -42,8 +42,8 @@ checks.predict(
 )
 
 # %% [markdown]
-# The first cell reads three columns of the table as arrays. The second selects rows with a **mask**, an array with one
-# true or false per row: `depth[mask]` keeps the rows where the mask is true.
+# The next cell reads three columns of the table. The one after it selects rows with a **mask**, an array of true and
+# false: `depth[mask]` keeps the rows where the mask is true.
 
 # %%
 import numpy as np
@@ -64,10 +64,9 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 checks.answer_to("04-slopes")
 
 # %% [markdown]
-# In each species the slope is positive, and over all penguins it is negative. This is [Simpson's
-# paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x). If a model has no column for the species, it attributes
-# the effect of the species to the bill. Near the end of this notebook we add the species to the model and look at the
-# sign again.
+# This is [Simpson's paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x). If a model has no column for the
+# species, it attributes the effect of the species to the bill. Near the end of this notebook we add the species to the
+# model and look at the sign again.
 #
 # With more columns a model has more weights. To keep them in order, we build the model from parts, and each part keeps
 # its own weights.
@@ -181,7 +180,7 @@ RANDOM = random.Random(0)  # draws the starting weights; RANDOM.seed(n) repeats 
 
 
 def glorot_uniform(shape):
-    """Draw weights, uniform in ±√(6 / (inputs + units)): Glorot and Bengio, 2010."""
+    """Draw weights uniformly in ±√(6 / (inputs + units)): Glorot and Bengio, 2010."""
     limit = math.sqrt(6.0 / sum(shape[-2:]))  # inputs and units are the last two axes
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
@@ -211,9 +210,9 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # changes none of them.
 #
 # The helpers come from `levels/support`. `Reconstructible` remembers the arguments of a part: `part.recreate()` makes
-# another one like it. With `built_once`, other threads wait while one builds the layer. `Unset` and `no_call` raise an
-# error for what is missing. `guarded` refuses an attribute whose name `Layer` uses. `check_call` and `check_heard`
-# refuse what only the layers of `levels_more` can do.
+# another one like it. With `built_once`, only one thread builds the layer. `Unset` raises an error for an attribute
+# that is not set, and `no_call` for a missing `call`. `guarded` refuses attributes whose names `Layer` uses.
+# `check_call` and `check_heard` refuse what needs `levels_more`.
 
 # %%
 #| export layers
@@ -252,7 +251,7 @@ class Layer(Reconstructible, Module):
 
     @built_once
     def build_for(self, shape, dtype):
-        """Call `build`. A layer without a dtype takes this one, if it is of floats."""
+        """Call `build`. A layer without a dtype takes this one, if it is for floats."""
         self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
         self.build(shape)
 
@@ -261,14 +260,14 @@ class Layer(Reconstructible, Module):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True):
         """Make a variable of this shape, in the layer's dtype."""
-        self.built = not self.building  # a layer that is built by hand is built once
+        self.built = not self.building  # your own call of `build` counts, too
         dtype = PLACE.device.alloc(shape, self.dtype or "float32").dtype
         numbers = lookup("initializer", INITIALIZERS, initializer)(shape)
         return Variable(np.reshape(numbers, shape).astype(dtype), trainable=trainable)
 
     @property
     def trainable_variables(self):
-        """The trainable variables. None inside a layer that is not trainable is one."""
+        """The variables that training changes: none of a layer with trainable=False."""
         parts = self.named(Layer).values()
         still = {v for part in parts if not part.trainable for v in part.variables}
         return [v for v in super().trainable_variables if v not in still]
@@ -310,8 +309,8 @@ print(dense(np.ones((3, 4), "f4")).shape, "from", dense)
 print(after_two_steps(Dense(2), Dense(1)))
 
 # %% [markdown]
-# The call built the layer. After the same two steps as before, the two units differ. From now on `dense` takes rows of
-# four. For other rows the matrix product of level 2 raises an error.
+# The call built the layer. After the same two steps as before, the two units differ. From now on `dense` takes only
+# rows of four numbers.
 #
 # **A good place to stop.** A layer makes its own weights, and no two of its units start equal.
 #
@@ -361,14 +360,14 @@ print(squared_error(truth, guess).ravel(), squared_error(truth, guess).mean())
 squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
-# NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. Training would run without
-# an error, but the model would learn only the mean of all labels. So every loss first calls `checked`, which makes
-# tensors of both, and checks that they have the same shape. Then the loss takes the mean of what its own `call`
+# NumPy broadcasts both, and makes 100 by 100 errors: each prediction is compared with every label. Training would run
+# without an error, but the model would learn only the mean of all labels. So every loss first calls `checked`, which
+# makes tensors of both, and checks that they have the same shape. Then the loss takes the mean of what its own `call`
 # returns.
 #
 # Three checks come from `levels/support`. `check_labels` compares the shapes, and refuses a probability that is
-# negative or larger than one. `check_floats` refuses whole numbers, unless they are `classes`. `check_unweighted`
-# refuses weights of samples, which only the losses of `levels_more` take.
+# negative or larger than one. `check_floats` refuses labels of whole numbers, unless `classes` is True.
+# `check_unweighted` refuses a weight for each row, which only the losses of `levels_more` take.
 
 # %%
 #| export losses most Loss.__call__
@@ -378,16 +377,16 @@ from levels.support.inputs import check_floats, check_labels, check_unweighted
 class Loss(Reconstructible):
     """A loss: the mean of the array that `call(y_true, y_pred)` returns."""
 
-    probabilities = False  # whether both must be
+    probabilities = False  # whether labels and predictions must be probabilities
     classes = False  # whether y_true holds class numbers
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """Return the loss, one number. The core's losses refuse weights of samples."""
+        """Return the loss, one number. (`sample_weight` is for `levels_more`.)"""
         check_unweighted(self, sample_weight)
         return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
     def checked(self, y_true, y_pred):
-        """Return both as tensors. Raises ValueError, TypeError if they do not fit."""
+        """Return both as tensors. Raise ValueError or TypeError if they do not fit."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
@@ -395,7 +394,7 @@ class Loss(Reconstructible):
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError for unequal shapes, and for no probabilities."""
+        """Raise ValueError for unequal shapes, and for impossible probabilities."""
         check_labels(self, y_true, y_pred)
 
     def __repr__(self):
@@ -509,8 +508,8 @@ checks.answer_to("04-certain")
 # **A good place to stop.** You have layers, and two losses that say how wrong their predictions are. This is the end of
 # the first sitting.
 #
-# The next cell builds what is finished, and takes the course's cells for the rest. Then it runs both tasks in a
-# fresh Python.
+# The next cell saves what is finished. For the rest it takes the course's cells. Then it trains both models in a fresh
+# Python: the line and the net.
 
 # %%
 build.so_far("04_mid_level")
@@ -579,17 +578,17 @@ print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}")
 print("w and b", *(w.numpy().ravel().round(2) for w in model.variables))
 
 # %% [markdown]
-# That is nearly w = (2, -3) and b = 3, the values that the data was made with. Two problems remain:
+# That is nearly w = (2, -3) and b = 3, as the data was made. Two problems remain:
 #
 # - The rate is a number in the code. To change it, you would have to compile the step again.
-# - Many optimizers remember numbers for each variable, and our step has no place for them. Such numbers are called
-#   **slots**.
+# - Many optimizers remember numbers for each variable, and our step has no place for them. Such a place is called a
+#   **slot**.
 #
 # So an optimizer owns variables, too: one for the rate, one for the number of steps, and one for each slot.
 #
 # ## SGD and Adam (16 min)
 #
-# These variables change with training, but they are not trained themselves:
+# An optimizer's variables change in each step, but get no gradients:
 
 
 # %%
@@ -603,7 +602,7 @@ def _kept(array):
 # `apply_gradients` takes pairs of gradient and variable. It counts the step. For each pair it calls `update`, and
 # assigns the new numbers to the variable and its slots. Before that, `_owned` checks the pairs. On the first call
 # `_owned` also calls `build`, which makes the optimizer's variables. Each variable of the model gets one slot for each
-# name in `memory`. `learning_rate` reads the rate, and assigns a new one to its variable.
+# name in `memory`. The property `learning_rate` reads the rate, and assigns a new one to its variable.
 
 
 # %%
@@ -611,12 +610,12 @@ def _kept(array):
 class Optimizer(Reconstructible, Module):
     """Subclasses define `update(rate, dw, w, *slots)` -> (new w, *new slots)."""
 
-    excluded = True  # a model that keeps an optimizer does not list these variables
+    excluded = True  # a model that keeps an optimizer does not list its variables
     memory = ()  # the names of the slots: each begins at 0, shaped like its variable
     rate = trained_variables = Unset()  # `__init__` sets them
 
     def __init__(self, learning_rate=0.01):
-        self.trained_variables = None  # or a dict: its keys are what it was built for
+        self.trained_variables = None  # after `build` a dict: its keys are variables
         self.learning_rate = learning_rate
 
     @property
@@ -636,7 +635,7 @@ class Optimizer(Reconstructible, Module):
         self.iterations = _kept(np.zeros((), zeros[0].dtype))
         self.rate = _kept(np.array(self.rate, zeros[0].dtype))
         self.slots = [{name: _kept(zero) for name in self.memory} for zero in zeros]
-        self.trained_variables = dict.fromkeys(variables)  # set last: now it is built
+        self.trained_variables = dict.fromkeys(variables)  # last: it marks the end
 
     def _owned(self, grads_and_vars):
         """Return the gradients and the variables, after a build the first time."""
@@ -758,7 +757,7 @@ checks.answer_to("04-adam")
 # For SGD the rate is a factor. For Adam it is a distance: about how far a weight moves in one step. So the two need
 # different rates, and a comparison at one rate is unfair.
 #
-# ## The race (14 min)
+# ## The race (15 min)
 #
 # Which optimizer is faster, and does it matter? We begin with SGD and predict the mass of 342 penguins in kg from their
 # bill depth in mm.
@@ -774,7 +773,7 @@ checks.predict(
 
 # %% [markdown]
 # This function fits a line, starting from zero, with all rows in each step. The step is the one from above, now with an
-# optimizer. The function returns the losses, the path of w and b, and the model.
+# optimizer. The function returns the losses, the **path** (w and b before each step), and the model.
 
 
 # %%
@@ -819,8 +818,8 @@ print(f"curvature {curvature:.0f}: a step goes {0.01 * curvature:.2f}·d")
 # %% [markdown]
 # A step of 5.96·d ends 4.96·d beyond the lowest point. The height of the loss above its minimum grows with the square
 # of the distance, so it becomes 4.96² ≈ 25 times as large. Only a step shorter than 2·d ends nearer than it began. That
-# needs a rate below 2/596, about 0.003. The bias has a curvature of only 2, so a rate just below 1 would suit it. But
-# weight and bias share one rate.
+# needs a rate below 2/596, about 0.003. The bias has a curvature of only 2. For it alone, any rate below 1 would do.
+# But weight and bias share one rate.
 #
 # To **standardise** a column, subtract its mean and divide by its standard deviation. Then the curvature of its weight
 # is 2 as well. And the best bias no longer depends on the weight.
@@ -832,8 +831,8 @@ losses, *_ = run(SGD(0.5), inputs["standardised"], kilograms)
 print(f"{losses[0]:.4f} {losses[1]:.4f} {losses[2]:.4f} … {losses[-1]:.4f}")
 
 # %% [markdown]
-# At rate 0.5 a step goes exactly the distance d, so SGD reaches the lowest point after one update. No optimizer is
-# faster.
+# The curvature is 2, so at rate 0.5 a step goes exactly the distance d. SGD reaches the lowest point after one update.
+# No optimizer is faster.
 #
 # The next figure draws the paths of SGD and Adam on a map of weight and bias, with marks at the updates 1, 10, 100 and
 # 1,000. In the yellow ellipse the loss is within 1 % of the best one. An optimizer has **arrived** when its path stays
@@ -889,7 +888,7 @@ print(len(list(order)), len(list(order)))
 # %% [markdown]
 # The second pass finds nothing, because a generator runs only once. Training passes over the same data hundreds of
 # times, so we keep a function that *makes* the row numbers. That is what a **dataset** is: a recipe. A stage, such as
-# `shuffle`, is a new recipe around an old one.
+# `shuffle`, is a new recipe that calls an old one.
 
 
 # %%
@@ -910,11 +909,12 @@ recipe = Recipe(lambda: np.arange(6)).shuffle().batch(3)
 print(np.sort(recipe.make().ravel()), recipe.make().shape)
 
 # %% [markdown]
-# Here the recipe made two passes. The sorted numbers show that the first pass holds all six rows. The shape shows that
+# Each call of `make` is a pass. The sorted numbers show that the first pass holds all six rows. The shape shows that
 # the second has two batches of three.
 #
-# Our class `Dataset` works like that. First comes its shuffled recipe. The seed and the number of the pass fix the
-# order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that). Without a seed, `RANDOM` draws one.
+# Our class `Dataset` works like that. First comes the function that `shuffle` uses. The seed and the number of the pass
+# determine the order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that). Without a seed,
+# `RANDOM` draws one.
 
 
 # %%
@@ -928,7 +928,7 @@ from levels.support.inputs import check_arrays, check_batches, row_numbers
 
 
 def _shuffled(make, seed):
-    """Return a recipe for the rows of another one, in a new order in each pass."""
+    """Return a recipe for the rows of `make`, in a new order in each pass."""
     seed = RANDOM.getrandbits(32) if seed is None else seed
     check_int(0, "shuffle: seed", seed)
     passes = itertools.count()
@@ -942,7 +942,7 @@ def _shuffled(make, seed):
 
 # %% [markdown]
 # A `Dataset` holds arrays and a recipe, and `gather` takes the rows of a batch from the arrays. Its `shuffle` and
-# `batch` are recipes around a recipe, as above. The last batch may be shorter. A dataset is made by
+# `batch` make a new recipe from the old one, as above. The last batch may be shorter. A dataset is made by
 # `from_tensor_slices` from a tuple of arrays, or by `from_batches` from two arrays and the row numbers of all batches.
 # (The argument `buffer_size` comes from TensorFlow, which draws each row at random from a buffer of that many rows.
 # Here it must be at least the number of all rows.)
@@ -951,7 +951,7 @@ def _shuffled(make, seed):
 # %%
 #| export data most Dataset.batch
 class Dataset:
-    """Rows of a tuple of arrays, as in `tf.data`, shuffled and in batches."""
+    """Rows of a tuple of arrays, as in `tf.data`. May be shuffled and in batches."""
 
     def __init__(self, arrays, make, length, batches=False):
         self.arrays = arrays
@@ -967,7 +967,7 @@ class Dataset:
             yield tuple(gather(x, constant(rows, np.int64)) for x in self.arrays)
 
     def rows(self):
-        """Return the arrays, and one pass of batches for `function(step).over`."""
+        """Return the arrays, and the batches of one pass, for `function(step).over`."""
         check_batches("rows", self, True)
         return self.arrays, self.make()
 
@@ -1002,8 +1002,6 @@ class Dataset:
 
 
 # %% [markdown]
-
-# %% [markdown]
 # Here are seven rows in batches of three:
 
 # %%
@@ -1031,10 +1029,10 @@ indicators = (species[:, None] == names).astype(float)
 print(indicators[[0, 200, 300]], *species[[0, 200, 300]])
 
 # %% [markdown]
-# These columns are called **indicators**. A model of bill depth and three indicators has one slope, but its line has a
-# height of its own for each species. With `run` from the race we train a model without the species and one with it.
-# First we subtract 17 mm from all depths, which is about their mean. Without that, the rate would have to be tiny, as
-# in the race.
+# These columns are called **indicators**. A model of bill depth and indicators has one slope, but a line of its own
+# height for each species. With `run` from the race we train a model without the species and one with it. First we
+# subtract 17 mm from all depths, which is about their mean. Without that, the rate would have to be tiny, as in the
+# race.
 
 # %%
 from course.figures import penguins as penguin_figures
@@ -1054,8 +1052,8 @@ penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 
 # %% [markdown]
 # The sign has changed. The new slope, 257, lies between the smallest and the largest of the three slopes at the
-# beginning, because the model has only one slope for all species. An effect without a column of its own goes into the
-# weights of the columns that vary with it.
+# beginning, because the model has only one slope for all species. If an effect has no column, it goes into the weights
+# of columns that vary with it.
 #
 # ## The two tasks on this level (8 min)
 #
@@ -1153,7 +1151,7 @@ print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 figures.regression(task, fit)
 
 # %% [markdown]
-# On points that it has not seen, the model explains nearly all of the variance of y. That share is called R².
+# On points that it has not seen, the model explains nearly all of the variance of y. The explained share is called R².
 #
 # ### The second task: a net
 #
@@ -1184,11 +1182,11 @@ figures.classifier(rings, ring_fit)
 # %% [markdown]
 # All 24,000 losses equal those of level 1, where the net was a program of machine instructions.
 #
-# ## What this level cost (2 min)
+# ## What this level cost (3 min)
 #
 # Layers, losses and optimizers are objects, and each step calls them. What do these calls cost? We measure both tasks
-# on levels 3 and 4. (To save time, *3 eager* does only the last steps. It starts from the weights that level 1 has by
-# then.)
+# on levels 3 and 4. (*3 eager* runs op by op. To save time, it does only the last steps, from the weights that level 1
+# has by then.)
 
 # %%
 from course import compare
@@ -1206,10 +1204,10 @@ for row in line.rows + net.rows:
     print(f"{row.name:12} {counts} {times} {row.losses[-1]:10.4g}")
 
 # %% [markdown]
-# The first three rows are the line, the last three the net. On level 4 a compiled step moves as many bytes as on level
-# 3, and takes about as long. The layers are called only once, while the step is traced. The compiled program holds only
-# the ops that they called. (It is launched once for all 8,000 or 24,000 steps.
-# The times include the compiling. For the line that is most of the time.)
+# The first three rows are the line, the last three the net. The layers are called once, while the step is traced, and
+# the compiled program holds only the ops that they called. So a compiled step moves as many bytes as on level 3. For
+# the net it also takes about as long. (One launch runs all 8,000 or 24,000 steps. The times include the compiling. For
+# the line that is most of the time, and it takes longer with layers.)
 #
 # ## Side by side (4 min)
 #
@@ -1283,8 +1281,8 @@ for name, which in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
 #
 # The means and deviations belong to the model, like its weights. They are computed from the training rows, and the test
 # rows are standardised with *these* numbers. The test rows must not take part in the computation: a row that has shaped
-# the model can no longer test it. Write that as a function of about 3 lines. (A column that is constant in x has the
-# deviation 0. Divide it by 1.)
+# the model can no longer test it. Write a function that does this, in about 3 lines. (A column that is constant in x
+# has the deviation 0. Divide it by 1.)
 
 # %%
 from course.practice import exercises

@@ -34,8 +34,8 @@ figures.you_are_here(5)
 # model.fit(data)
 # ```
 #
-# On top of level 4 these lines need only one small class. It keeps a list of layers, and calls each one on the output
-# of the layer before. Level 4's training loop moves into a method called `fit`.
+# On top of level 4 these lines need only one small class. It calls each layer on the output of the layer before. Level
+# 4's training loop moves into a method called `fit`.
 
 # %%
 from levels.low_level import GradientTape
@@ -65,7 +65,7 @@ class Sequential:
 
 
 # %% [markdown]
-# The layer gets the starting weights that the other four levels use:
+# The layer gets the starting weights that all levels use:
 
 # %%
 from levels.mid_level import SGD, Dataset, Dense, MeanSquaredError
@@ -82,8 +82,8 @@ loss = model.fit(Dataset.from_batches(task.x, task.y, task.batches))
 print(f"fit                last loss {float(loss):.4g} ({float(loss).hex()})")
 
 # %% [markdown]
-# This is the loss of the last of 8,000 batches. The four levels below train on the same batches: with a program of
-# machine instructions, with fourteen kernels per step, with a tape, and with layers.
+# This is the loss of the last of 8,000 batches. The four levels below train on the same batches. They use a program of
+# machine instructions, fourteen kernels per step, a tape, and layers.
 
 # %%
 from levels import hardware, kernels, low_level, mid_level
@@ -118,7 +118,7 @@ print(f"largest relative difference: {abs(turned.losses / fit.losses - 1).max():
 checks.answer_to("05-reversed")
 
 # %% [markdown]
-# So the task is not too simple. What does the `fit` of our class lack?
+# So the task is not too simple. What does our `fit` lack?
 #
 # - **Speed.** It spends nearly all of its time in Python.
 # - **A memory.** It makes 8,000 losses, and returns only the last one.
@@ -179,9 +179,8 @@ print(f"op by op: {op_by_op * 1e6:6.1f} µs per step")
 #
 # ### A memory
 #
-# A `History` keeps two things: the loss of each step, and the numbers that sum up each epoch. All losses are in one
-# array, `losses`. The numbers of the epochs are in `history`, as in Keras: a dict with one list for each name, such as
-# "loss".
+# A `History` keeps two things: the loss of each step, and numbers for each epoch, such as its loss. All losses are in
+# one array, `losses`. The numbers of the epochs are in `history`, as in Keras: a dict with one list for each name.
 
 # %%
 #| export loops
@@ -242,8 +241,8 @@ checks.predict(
 )
 
 # %% [markdown]
-# Write it with the `dot` of level 1. It multiplies two lists number by number, and adds the products in their order.
-# (NumPy's `np.dot` does not say in which order it adds.) `losses.tolist()` makes a list of the losses.
+# Write this mean with the `dot` of level 1. It multiplies two lists number by number, and adds the products in their
+# order. (NumPy's `np.dot` does not say in which order it adds.) `losses.tolist()` makes a list of the losses.
 
 # %%
 #| export loops
@@ -290,7 +289,7 @@ checks.answer_to("05-epoch")
 # %%
 #| export loops blank run_epochs
 def run_epochs(epochs, tell, one_pass, ended):
-    """Go through the data, and tell begin and end, in each epoch, until `ended`."""
+    """Run epochs until `ended`. Tell when each begins and ends, with its logs."""
     ...  # 6 lines
 
 
@@ -303,7 +302,7 @@ def run_epochs(epochs, tell, one_pass, ended):
 #
 # ```python
 # def run_epochs(epochs, tell, one_pass, ended):
-#     """Go through the data, and tell begin and end, in each epoch, until `ended`."""
+#     """Run epochs until `ended`. Tell when each begins and ends, with its logs."""
 #     for epoch in range(epochs):
 #         tell("on_epoch_begin", epoch)
 #         logs = one_pass()
@@ -331,7 +330,7 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 # %%
 #| export loops blank ended
 def ended(model, epoch, logs):
-    """Whether it ends: `model.stop_training` is set, or the loss is not finite."""
+    """Whether to stop: `model.stop_training` is set, or the loss is not finite."""
     ...  # 1 line
 
 
@@ -344,7 +343,7 @@ def ended(model, epoch, logs):
 #
 # ```python
 # def ended(model, epoch, logs):
-#     """Whether it ends: `model.stop_training` is set, or the loss is not finite."""
+#     """Whether to stop: `model.stop_training` is set, or the loss is not finite."""
 #     return model.stop_training or not math.isfinite(logs["loss"])
 # ```
 # </details>
@@ -361,15 +360,15 @@ print(ended(going, 3, {"loss": math.inf}))
 # %% [markdown]
 # ### Callbacks
 #
-# A **callback** is an object whose methods are called when the training or an epoch begins or ends. This one does
-# nothing. Others are derived from it, and override the methods that they need. (Keras also calls callbacks after each
-# batch. Our loop cannot, because a whole pass is one call.)
+# A **callback** is an object whose methods are called when the training or an epoch begins or ends. The class below
+# does nothing. A callback is derived from it, and overrides the methods that it needs. (Keras also calls callbacks
+# after each batch. Our loop cannot, because a whole pass is one call.)
 
 
 # %%
 #| export loops
 class Callback:
-    """Methods that `fit` calls. To end it, set self.model.stop_training = True."""
+    """Methods that `fit` calls. To end the training, set self.model.stop_training."""
 
     model = None
 
@@ -382,8 +381,9 @@ class Callback:
 # %% [markdown]
 # ### A pass
 #
-# `one_pass` is our one call of `.over`. It adds the losses to a history, and returns the numbers of the epoch. (If the
-# step does not return a loss, `check_losses` from `levels/support` says so.)
+# `one_pass` runs one pass with `.over`. It adds the losses to a history, and returns the numbers of the epoch.
+# (`run_training` below calls it for your `run_epochs`. If the step does not return a loss, `check_losses` from
+# `levels/support` says so.)
 
 # %%
 #| export loops most one_pass
@@ -391,7 +391,7 @@ from levels.support.trainings import check_losses
 
 
 def one_pass(step, data, history=None):
-    """Run a step over all batches, noted in a history. Return {"loss": mean}."""
+    """Run a step over all batches. Add the losses to `history`. Return the mean."""
     arrays, batches = data.rows()
     losses = step.over(*arrays, batches)
     losses = check_losses(step, losses).numpy()
@@ -413,7 +413,7 @@ print(f"loss {one_pass(function(step), forty)['loss']:.6g}")
 # `run_training` puts the pieces together, and gives your `run_epochs` its three functions:
 #
 # - `tell` calls a method of each callback.
-# - `one_epoch` makes a pass, and adds its numbers to the history. With callbacks the step is traced again in each
+# - `one_epoch` calls `one_pass`, and adds the numbers to the history. With callbacks the step is traced again in each
 #   epoch, because a callback may have changed a number that a layer reads.
 # - The lambda adds the model to the arguments of your `ended`.
 #
@@ -428,7 +428,7 @@ from levels.support.trainings import check_last_loss
 
 
 def run_training(model, data, epochs, callbacks=(), verbose=0, one_pass=one_pass):
-    """Train on a Dataset of batches. Return a History, `model.history` after errors."""
+    """Train on a Dataset of batches. Return a History, also `model.history`."""
     epochs = check_int(0, "epochs", epochs)
     history = model.history = History()
     model.stop_training = False
@@ -487,10 +487,11 @@ print(f"last loss {last:.4g} ({last.hex()})")
 #
 # ### Arrays become batches
 #
-# The loop needs a Dataset of batches, but Keras also takes arrays, lists and whole numbers. `prepared` makes tensors of
-# them, in the model's dtype, which `dtype_for` finds. If the targets are a list of numbers, and the model gives a
-# column, `prepared` makes the targets a column, as Keras does. Two checks come from `levels/support`: `check_arrays`
-# refuses arrays of different lengths, and `check_training` refuses a NaN, and targets that do not fit the loss.
+# The loop needs a Dataset of batches, but Keras also takes arrays and lists, of any kind of number. `prepared` makes
+# tensors of them, in the model's dtype, which `dtype_for` finds. If the targets are a list of numbers, and the model
+# gives a column, `prepared` makes the targets a column, as Keras does. Two checks come from `levels/support`:
+# `check_arrays` refuses arrays of different lengths, and `check_training` refuses a NaN, and targets that do not fit
+# the loss.
 
 # %%
 #| export models
@@ -507,7 +508,7 @@ from levels.support.inputs import check_arrays
 
 
 def dtype_for(model, x):
-    """Return the dtype of the model's variables or layers, or x's, or float32."""
+    """Return the first float dtype of a variable or layer, else of x, else float32."""
     for part in (*model.named((Variable, Layer)).values(), x):
         dtype = getattr(part, "dtype", None)
         if dtype in ("float32", "float64"):
@@ -516,7 +517,7 @@ def dtype_for(model, x):
 
 
 def prepared(model, x, y):
-    """Return x, y as tensors of the model's dtype, y[rows] as [rows, 1] if need be."""
+    """Return x, y as tensors of the model's dtype, y as a column if predictions are."""
     dtype = dtype_for(model, x)
     x = constant(x, dtype)
     y = constant(y, dtype)
@@ -557,7 +558,7 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
 #   `uncompiled`, which raises an error.
 # - `train_step` is the body of level 4's loop, written once for all models.
 # - `fit` makes batches with `batches_of`, and then calls `run_training`.
-# - `evaluate` returns the mean loss over given rows. It makes the same pass, with a step that updates nothing.
+# - `evaluate` returns the mean loss over given rows. It makes a pass with a step that updates nothing.
 # - `predict` calls the model on rows. It needs no targets.
 # - `build` makes the variables before there is any data. It traces a call of the model on one row, of which only the
 #   shape is known.
@@ -648,14 +649,14 @@ last = float(line.history.losses[-1])
 print(f"last loss {last:.4g} ({last.hex()})")
 
 # %% [markdown]
-# This is the student's number, bit for bit. The arrays may be lists of whole numbers, and the targets a list of bools:
+# This is the student's number, bit for bit. `prepared` takes lists of whole numbers, too, and bools as targets:
 
 # %%
 for rows in prepared(line, [[1, 2], [3, 4]], [True, False]):
     print(rows)
 
 # %% [markdown]
-# The error for a mistake is one sentence, and says what would be right:
+# The error for a mistake says what would be right:
 
 # %%
 mistakes = [
@@ -694,7 +695,7 @@ class Sequential(Model):
 
 
 # %% [markdown]
-# Does it do what the first version did? We take the same layer, the same weights and the same batches:
+# Does it do what the first version did? Layer, weights and batches are the same:
 
 # %%
 dense.set_weights(task.weights)
@@ -705,7 +706,7 @@ last = float(model.history.losses[-1])
 print(f"last loss {last:.4g} ({last.hex()})")
 
 # %% [markdown]
-# The bits are the same. (For `fit`, one pass through a Dataset is an epoch, here of 8,000 batches.)
+# The bits are the same. (For `fit`, a pass through a Dataset is an epoch.)
 #
 # Now we train a new model. Its starting weights and the order of its rows are drawn at random, with level 4's `RANDOM`.
 # With a seed, each run of the cell draws the same numbers.
@@ -725,9 +726,9 @@ print("at (1, 1):", model.predict([[1, 1]]).round(2))
 
 # %% [markdown]
 # The points were made with 2·x₁ - 3·x₂ + 3, which is 2 at (1, 1). The model has found the slopes 2 and -3. Its bias,
-# 1.65, is still on its way to 3, because these were only 800 steps.
+# 1.65, has not reached 3 in these 800 steps, so it gives only 0.66 there.
 #
-# We evaluated the model on rows that it had not seen. What if we take the rows that it was trained on?
+# What if we evaluate a model on the rows that it was trained on?
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -759,8 +760,8 @@ checks.answer_to("05-young")
 # **A good place to stop.** You have a model with `compile`, `fit`, `evaluate` and `predict`. This is the end of the
 # first sitting.
 #
-# The next cell builds what is finished, and takes the course's cells for the rest. Then it runs both tasks in a
-# fresh Python.
+# The next cell saves what is finished. For the rest it takes the course's cells. Then it trains both models in a fresh
+# Python: the line and the net.
 
 # %%
 build.so_far("05_high_level")
@@ -770,7 +771,7 @@ build.so_far("05_high_level")
 #
 # One user wants to stop in time, another to save the best weights. A loop that did all of this would be too long to
 # read. So the loop only calls callbacks. A callback may add numbers to `logs`. This one adds the loss on rows that are
-# held out:
+# **held out**: the model is not trained on them.
 
 
 # %%
@@ -787,7 +788,7 @@ held_out = HeldOut(task.x_test, task.y_test)
 history = model.fit(task.x[:40], task.y[:40], epochs=2, callbacks=[held_out])
 
 # %% [markdown]
-# In Keras the argument `validation_data` of `fit` does this.
+# In Keras the argument `validation_data` of `fit` does this. (Hence the name `val_loss`.)
 #
 # A model may begin to **overfit**: it learns its rows by heart, and gets worse on others. A well-known callback stops
 # the training then. It watches the held-out loss, and stops when the best epoch was `patience` epochs ago. (Keras calls
@@ -812,7 +813,7 @@ class Patience(Callback):
 
 
 # %% [markdown]
-# We can call its methods ourselves, with losses that we make up.
+# We call its methods ourselves, with losses that we make up.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -836,9 +837,9 @@ for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
 checks.answer_to("05-patience")
 
 # %% [markdown]
-# Now we take a net that can learn its rows by heart: it has 193 weights, and learns the sex of only 60 penguins. First
-# we train it for 100 epochs. Then we start again from the same weights, with a patience of ten. (A message of
-# `function` will appear: the step has too many numbers per row for one program, so its kernels are called one by one.)
+# Now a net with 193 weights learns the sex of only 60 penguins, so it can learn them by heart. First we train it for
+# 100 epochs. Then we start again from the same weights, with a patience of ten. (A message of `function` will appear:
+# the step has too many numbers per row for one program, so its kernels are called one by one.)
 
 # %%
 from levels.mid_level import Adam
@@ -870,9 +871,9 @@ for net in (by_heart, stopped):
 figures.by_heart(by_heart.history.history, patient.best_epoch, patient.patience)
 
 # %% [markdown]
-# Left of *best* the net learns about penguins. Right of it the net learns only about these sixty. The stopped net keeps
-# the weights that it has at *stop*. But the held-out penguins chose the epoch, so their loss is no longer a fair test.
-# To report a number, keep a third group of rows that no choice depends on.
+# Left of the mark *best* the net learns about penguins. Right of it the net learns only about these sixty. The stopped
+# net keeps the weights that it has at the mark *stop*. But the held-out penguins chose the epoch, so their loss is no
+# longer a fair test. To report a number, keep a third group of rows that no choice depends on.
 #
 # ## The two tasks on this level (7 min)
 #
@@ -935,7 +936,7 @@ print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 figures.regression(task, fit)
 
 # %% [markdown]
-# On the grey line a prediction is right. The distance of the points from it is the noise of the data.
+# On the grey line a prediction is right. The points lie beside it because of the noise.
 #
 # The same function fits real data. This line predicts the mass of a penguin from three measures:
 
@@ -1028,12 +1029,12 @@ net = compare.measure(rings, reference.dnn_classifier, *trainers, last=100, repe
 
 # %% [markdown]
 # The predictions come from the formula of level 1: launches · time of a launch + max(operations / peak, bytes /
-# bandwidth). For a compiled version, one launch runs all steps. The predicted time of that launch is the measured time
-# of a training of a single step, which includes tracing and assembling.
+# bandwidth). For a compiled version, one launch runs all steps. The time of this launch is measured: it is that of a
+# training with a single step, with tracing and assembling.
 #
 # **Lines** counts the lines of code that make up one step. A **launch** is one call into the level below. In plain
-# Python it does one operation on two numbers. On level 2 it runs one kernel. Compiled, it runs the whole training, or
-# on level 5 a large piece of it.
+# Python it does one operation on two numbers. On level 2 and in 3 eager it runs one kernel. In a compiled version it
+# runs the whole training, or on level 5 a large piece of it.
 
 # %% tags=["nbval-ignore-output"]
 tour.five_levels(line)
@@ -1069,8 +1070,8 @@ compare.side_by_side(line, net)
 # ### From fit to the multiply
 #
 # What happens between `fit` and the multiplication that changes a weight? `fit` runs your step once, with symbols. The
-# door of level 3 writes down its ops. The compiler turns them into instructions of level 1. One call runs all steps.
-# Only where the compiler cannot do that, kernels are launched one by one.
+# door of level 3 writes down the ops of the step. The compiler turns them into instructions of level 1. One call runs
+# all steps. If the compiler cannot do that for a step, its kernels are launched one by one.
 #
 # We follow one step down, with the numbers of one row and one weight. Each stage is named by its level: 5a and 5b are
 # on level 5. **Choose a stage** with the mouse or the arrow keys. The links lead to the cells that wrote the code.
@@ -1098,7 +1099,7 @@ from course.inspection import framework_programs, real_ones
 framework_programs.beside(rings, dnn_classifier)
 
 # %% [markdown]
-# Places in their source and ours answer six questions:
+# This table answers six questions, with places in their source and in ours:
 
 # %% tags=["hide-input"]
 real_ones.table(5)

@@ -7,7 +7,7 @@ def epoch_loss(losses, rows):
 
 
 def run_epochs(epochs, tell, one_pass, ended):
-    """Go through the data, and tell begin and end, in each epoch, until `ended`."""
+    """Run epochs until `ended`. Tell when each begins and ends, with its logs."""
     for epoch in range(epochs):
         tell("on_epoch_begin", epoch)
         logs = one_pass()
@@ -17,5 +17,5 @@ def run_epochs(epochs, tell, one_pass, ended):
 
 
 def ended(model, epoch, logs):
-    """Whether it ends: `model.stop_training` is set, or the loss is not finite."""
+    """Whether to stop: `model.stop_training` is set, or the loss is not finite."""
     return model.stop_training or not math.isfinite(logs["loss"])

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Trail 1 · Hardware
 #
-# **In this notebook you write machine instructions that train a model. Its last loss is that of `model.fit`, bit for
-# bit.**
+# **In this notebook you write machine instructions that train a model. The result equals that of a framework's `fit`,
+# bit for bit.**
 #
 # TensorFlow and PyTorch are frameworks for deep learning. Whatever a framework does, your processor does it with
-# machine instructions. In this notebook you write some yourself.
+# machine instructions.
 #
 # This is the trail: five notebooks of half an hour each, one for each level of a small framework, `levels`. You need
 # Python, a little NumPy and the idea of a derivative. Some short functions are yours to write. If you leave one empty,
@@ -25,8 +25,7 @@ figures.you_are_here(1)
 # ## A surprise to begin with (5 min)
 #
 # We add the seven numbers 0.1, 0.2, … 0.7 in each of their 5,040 orders. The next cell asks what you expect. Run it,
-# choose an answer and commit to it. The cell after it shows the result, and the one after that says whether you were
-# right, and why.
+# and commit to an answer. The cells after it show the result, and explain it.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -51,14 +50,13 @@ print(*sorted(sums))
 checks.answer_to("1-orders")
 
 # %% [markdown]
-# Four sums, and none of them is a mistake. Each addition rounds its result, so the order decides the last digits. All
-# five levels of this course add in the same order. So they will agree to the last bit.
+# None of them is a mistake. All five levels of this course add in the same order, so they will agree to the last bit.
 
 # %% [markdown]
 # ## The line (6 min)
 #
-# Here are four hundred points. Each has two inputs, x1 and x2, and one answer, y. The answers were made as
-# `2·x1 - 3·x2 + 3`, plus random noise. We look for the 2, the -3 and the 3.
+# Here are four hundred points. Each has two inputs, x1 and x2, and one answer, y, which is `2·x1 - 3·x2 + 3` plus
+# random noise. We look for the 2, the -3 and the 3.
 
 # %%
 task = tasks.linear()
@@ -81,9 +79,9 @@ figures.scatter_inputs(task)
 #
 # ### Your turn: the slope
 #
-# Take one point, a row of a batch of n. Its part of the loss is e·e/n. If e grows by a tiny t, this part grows by about
-# 2·e/n · t. So 2·e/n is the slope in e. We call it `de`. If w1 grows by a tiny t, e grows by x1 · t. When one change
-# causes the next, their slopes are multiplied. This is the **chain rule**:
+# A point is one row of a batch of n rows. Its part of the loss is e·e/n. If e grows by a tiny t, this part grows by
+# about 2·e/n · t. So 2·e/n is the slope in e. We call this slope `de`. If w1 grows by a tiny t, e grows by x1 · t. When
+# one change causes the next, their slopes are multiplied. This is the **chain rule**:
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
@@ -91,15 +89,14 @@ figures.scatter_inputs(task)
 # ```
 #
 # Likewise, the slope in w2 is x2·de. The slope in b is `de` itself. Your function gets g = 1/n. Write `de` as
-# `g * error + g * error`, as all five levels do. (`2 * g * error` gives the same bits. A division by n may end on
-# another digit.)
+# `g * error + g * error`, as all five levels do. (`2 * g * error` gives the same bits.)
 
 
 # %%
 #| blank line_slopes
 def line_slopes(error, row, g):
-    """What a row adds to the slopes of (Σ error·error)·g: of the weights, of b."""
-    ...  # a list, one number for each number of the row, and `de`
+    """Return what a row adds to the slopes: a list for the weights, a number for b."""
+    ...  # return a pair: a list with value * de for each value of the row, and de
 
 
 # %% [markdown]
@@ -145,7 +142,7 @@ def arithmetic(instruction, x, y):
 
 # %% [markdown]
 # `load` and `store` write their instructions. `run` lets LLVM turn all lines into bytes for this processor. Then it
-# calls these bytes on arrays.
+# runs these bytes on arrays.
 
 # %% tags=["hide-input"]
 # load, store and run: you may skip how they work
@@ -193,7 +190,7 @@ print("3·3 + 3 =", y[0])
 # %%
 #| blank subtract
 def subtract(x, y):
-    """Write the instruction that takes y from x, and give back its value."""
+    """Write the instruction for x - y, and return the Register of its result."""
     ...  # one call of `arithmetic`, as in `+` and `*`
 
 
@@ -312,13 +309,13 @@ def write_program():
             z = row[0] * a.load(w, 0, 0) + row[1] * a.load(w, 1, 0) + a.load(b, 0, 0)
             error = z - a.load(y, i, 0)
             loss += error * error
-            slopes, de = line_slopes(error, row, 1.0 / n)  # new, and three more
+            slopes, de = line_slopes(error, row, 1.0 / n)  # new, as the next three
             dw[0] += slopes[0]
             dw[1] += slopes[1]
             db += de
         # store the mean of the squares
         a.store(loss.total() / n, losses, step)
-        for k in (0, 1):  # new, and two more
+        for k in (0, 1):  # new, as the next two
             a.store(descend(a.load(w, k, 0), dw[k].total(), rate), w, k, 0)
         a.store(descend(a.load(b, 0, 0), db.total(), rate), b, 0, 0)
     return a.assemble()
@@ -351,8 +348,8 @@ figures.before_and_after(task, losses.numpy(), w.numpy(), b.numpy())
 # last loss, 9.209, is that of one batch, and lies above the mean.
 #
 # The brackets show the last loss again, in **hexadecimal**: base 16, with the digits 0 to f, and `p+3` for "times 2³".
-# Here nothing is rounded. A test with a tolerance lets small mistakes pass. A test for equal bits does not. So every
-# level must end on this number. On level 5, one call trains a model: `fit`. Does it end there, too?
+# This form rounds nothing. A test with a tolerance lets small mistakes pass. A test for equal bits does not. So every
+# level must end on this number. On level 5, one call trains a model: `fit`. Does it end on this number, too?
 
 # %%
 from levels.high_level import Sequential
@@ -366,15 +363,15 @@ fit = model.fit(Dataset.from_batches(task.x, task.y, task.batches), verbose=0)
 print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 
 # %% [markdown]
-# It does, to the last bit. What `fit` does, your instructions do.
+# It does. What `fit` does, your instructions do.
 #
 # You can now derive the slopes of a loss, write a program in machine instructions, and train a model with it.
 #
 # **A good place to stop.** Your instructions train the line as `fit` does, bit for bit.
 #
 # The last cell counts the functions that you have written; it calls them blanks. Next: [2 · Kernels](2_kernels.ipynb).
-# The longer notebook of this level is [01_hardware](../01_hardware.ipynb). There you build the assembler, keep programs
-# inside their arrays, and train a net.
+# The longer notebook of this level is [01_hardware](../01_hardware.ipynb). There you build the assembler, and train a
+# net.
 
 # %%
 trail.take_along()

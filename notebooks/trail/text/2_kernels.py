@@ -3,8 +3,8 @@
 #
 # **In this notebook you write a kernel and enter it in a table, and `model.fit` runs on it.**
 #
-# In notebook 1, one program trained **the line**: the model `x1·w1 + x2·w2 + b`, on ten of four hundred points in each step. It can
-# train nothing else. So a framework puts its models together from small programs. Here you see what this makes easy, and what it costs.
+# In notebook 1, one program trained **the line**: the model `x1·w1 + x2·w2 + b`. It can train nothing else. So a
+# framework puts its models together from small programs. Here you see what this makes easy, and what it costs.
 
 # %% tags=["hide-input"]
 # setup: run me
@@ -15,7 +15,7 @@ build.watch("trail/2_kernels")
 figures.you_are_here(2)
 
 # %% [markdown]
-# ## A surprise to begin with (5 min)
+# ## A surprise to begin with (4 min)
 #
 # We add an array to itself: first an array with 1 number in it, then one with 1,000.
 
@@ -40,7 +40,7 @@ for n in (1, 1000):
 checks.answer_to("2-thousand")
 
 # %% [markdown]
-# It is a thousand times the work, but not a thousand times the time. That matters, because we are going to make many small calls.
+# That matters, because we are going to make many small calls.
 
 # %% [markdown]
 # ## A name and a table (9 min)
@@ -102,7 +102,7 @@ def matmul_ijk(out, x, w):
 # %%
 #| blank matmul_ikj
 def matmul_ikj(out, x, w):
-    """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
+    """Set out[i, j] to Σₖ x[i, k]·w[k, j]: start at 0.0, and add k = 0 first."""
     ...  # 5 lines
 
 
@@ -133,18 +133,19 @@ for op, out in products.items():
     print(f"{op} {seconds * 1e3:5.1f} ms")
 
 # %% [markdown]
-# Each sum still adds the same products in the same order, so the bits are equal. Only memory is visited in another order.
+# Each sum still adds the same products in the same order, so the bits are equal.
 
 # %% [markdown]
 # ## The line, launch by launch (6 min)
 #
-# `levels` has such a table, too, `KERNELS`. If you pass `None` as `out`, its `launch` makes an array for the result. One step of the line
-# takes fourteen launches. `gather` fetches the rows with the given numbers. `keepdims=True` keeps a sum as an array with one row. To add
-# `b`, of shape (1, 1), to ten predictions, `add` repeats it for each row, as NumPy does.
+# `levels` has such a table, too, `KERNELS`. If you pass `None` as `out`, the `launch` of `levels` makes an array for
+# the result. One step of the line takes fourteen launches. `gather` fetches the rows with the given numbers.
+# `keepdims=True` keeps a sum as an array with one row. To add `b`, of shape (1, 1), to ten predictions, `add` repeats
+# it for each row, as NumPy does.
 #
-# The gradients are worked out by hand, as in notebook 1. For the slope of a weight, each row's input is multiplied by the row's `de`, and
-# the products are added up over the rows. One matrix product does this for all weights, if the rows are **transposed**: each row of rowsᵀ
-# holds one input of all rows. Here it is with two rows:
+# The gradients are worked out by hand, as in notebook 1. For the slope of a weight, each row's input is multiplied by
+# the row's `de`, and the products are added up over the rows. One matrix product does this for all weights, if the rows
+# are **transposed**: the first row of rowsᵀ holds x1 of every row, and the second x2. Here it is with two rows:
 #
 # ```
 # rows   1  2      de    10      row 1 times its de     10   20
@@ -185,8 +186,9 @@ losses = [step(numbers) for numbers in task.batches]
 print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex()})")
 
 # %% [markdown]
-# It is the number of notebook 1, to the last bit. Any model can be put together from such ops. But what does a step cost? Notebook 1 ran all
-# steps in one call. Here each step takes fourteen. By what factor is a step slower? Guess first.
+# It is the number of notebook 1, to the last bit. Any model can be put together from such ops. But what does a step
+# cost? Notebook 1 ran all steps in one call. Here each step takes fourteen calls. By what factor is a step slower?
+# Guess first.
 
 # %% tags=["nbval-ignore-output"]
 train, given = hardware.tasks.linear_regression, (*task[:2], *task[4:7])
@@ -198,8 +200,8 @@ print(f"a step {here * 1e6:.0f} µs, in notebook 1 {whole * 1e6:.2f} µs")
 print(f"slower by a factor of {here / whole:.0f}")
 
 # %% [markdown]
-# The factor is several hundred. The number of launches, times the time of one, explains most of a step. The arithmetic takes hardly any of
-# it. In notebook 3 a compiler wins this time back.
+# The factor is several hundred. The number of launches, times the time of one, explains most of a step. In notebook 3 a
+# compiler wins this time back.
 
 # %% [markdown]
 # ## Your kernel, every level follows (3 min)
@@ -207,8 +209,8 @@ print(f"slower by a factor of {here / whole:.0f}")
 # Inside `with use(…)`, `matmul_ikj` is the kernel of `matmul`. (It is yours if you have filled it in.) Level 5 needs no change: its `fit`
 # finds `matmul` by its name. (`linear_regression` of level 5 holds the lines with `fit` that you saw at the end of notebook 1.)
 #
-# Notes will say that functions run op by op. Usually no kernel is launched: a compiler writes one program for the whole step, with a
-# product of its own. It cannot look into yours. So this time the kernels are launched one by one.
+# Notes will say that functions run op by op. Usually no kernel is launched: a compiler writes one program for the whole
+# step, with a product of its own. It cannot look into your kernel. So this time all kernels are launched one by one.
 
 # %%
 from levels import high_level
@@ -220,11 +222,11 @@ with use("matmul", "cpu", matmul_ikj):
 print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 
 # %% [markdown]
-# `fit` has trained with `matmul_ikj`. It ends on the same bits, because each sum adds the same products in the same order.
+# `fit` has trained with `matmul_ikj`. It ends on the same bits.
 #
 # You can now write a kernel, replace one that a framework uses, and predict what a step costs from the number of its launches.
 #
-# **A good place to stop.** An op is a name, a kernel is a program for it, one table joins them, and the launches take most of the time.
+# **A good place to stop.** An op is a name, a kernel is a program for it, and one table joins them.
 #
 # Next: [3 · Low-level API](3_low_level.ipynb). The longer notebook of this level is [02_kernels](../02_kernels.ipynb): there one loop
 # serves all ops that work number by number, and a net is trained.

@@ -17,8 +17,8 @@ figures.you_are_here(3)
 # %% [markdown]
 # ## A surprise to begin with (5 min)
 #
-# The derivative of x³ at 2 is 12. Can one find it without a formula and without a limit? In Python, `1e-20j` is an imaginary number:
-# 1e-20 times `j`, a number whose square is -1. (You need not know more about it. We use it only here.)
+# The derivative of x³ at 2 is 12. Can one find it without a formula and without a limit? In Python, `1e-20j` is an
+# imaginary number: 1e-20 times `j`, a number whose square is -1. (We use it only here.)
 
 
 # %%
@@ -45,8 +45,8 @@ f(2 + 1e-20j).imag / 1e-20
 checks.answer_to("03-imaginary")
 
 # %% [markdown]
-# We called `f` with another *kind* of number, and this number carried the derivative along. `f` itself did not change. Our own kind of
-# number will write each operation down. Afterwards we read that list backwards.
+# We called `f` with another *kind* of number, and this number carried the derivative along. Our own kind of number will
+# write each operation down in a list. Afterwards we read the list backwards.
 
 # %% [markdown]
 # ## One door (4 min)
@@ -115,8 +115,8 @@ RULES = {
 }
 
 # %% [markdown]
-# The walk starts at the loss, whose gradient is 1, and goes through the notes from the last to the first. Each op gives each of its
-# inputs a share of the gradient. Here is the simplest way to give:
+# The walk starts at the loss, whose gradient is 1, and goes through the notes from the last to the first. Each op gives
+# each of its inputs a share of the gradient. Here is the simplest way to do that:
 
 
 # %%
@@ -252,8 +252,8 @@ seconds = min(timeit.repeat(lambda: compiled.over(x_, y_, task.batches), number=
 print(f"compiled: {seconds / 8000 * 1e6:.2f} µs per step")
 
 # %% [markdown]
-# The last loss has the same bits as in notebook 1, and a step takes a tiny part of the time. (The program was written before, so this is
-# not in the time.) These are its first lines of arithmetic:
+# The bits are those of notebook 1, and a step takes a tiny part of the time. (This time does not contain the writing of
+# the program.) These are its first lines of arithmetic:
 
 # %%
 ((program, _),) = compiled.programs.values()
@@ -261,9 +261,10 @@ lines = program.program.text.splitlines()
 print(*[line for line in lines if " = f" in line][:6], sep="\n")
 
 # %% [markdown]
-# They are the prediction and the error of a row, as in notebook 1. (In the second line, the matrix product starts its sum at 0.0.)
+# They are the prediction and the error of a row. (In the second line, the matrix product starts its sum at 0.0.)
 #
-# When do kernels run? Op by op, each op launches one. The compiled program launches none: it contains their formulas, row by row.
+# When do kernels run? In a step that runs op by op, each op launches one. The compiled program launches none: it
+# contains the formulas of the ops.
 #
 # You can now say how a framework finds gradients, read the rule of an op, and tell what a compiled step does differently.
 #

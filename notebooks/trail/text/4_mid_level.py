@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Trail 4 · Mid-level API
 #
-# **In this notebook you build a layer, a loss and an optimizer, and with them you train the line and weigh penguins.**
+# **In this notebook you build a layer, a loss and an optimizer, and with them you train the line and predict the mass
+# of penguins.**
 #
 # In notebook 3 the step contained the name of each weight, `w` and `b`. A neural network, or **net**, has many more
 # weights. So a framework makes a model of parts, and each part keeps its own weights.
@@ -49,11 +50,12 @@ checks.answer_to("4-mean")
 # By the mean size of its errors, 2 would be best. So the **loss** decides what a model learns. In a framework the loss
 # is a part of its own, so that you can replace it.
 #
-# ## A layer (6 min)
+# ## A layer (7 min)
 #
 # A **layer** has one or more **units**. Each unit is a model like the line, with a column of weights of its own. A
-# matrix holds the weights of all units, one column for each. Keras calls it the `kernel`. (The kernels of level 2 are
-# programs.) Write what a layer computes: the matrix product of rows and kernel, plus the bias.
+# matrix holds the weights of all units, one column for each. Keras calls this matrix the `kernel`. (The kernels of
+# level 2 are programs.) Write what a layer computes: the matrix product of rows and kernel, plus the bias. (The
+# docstring gives the shape of each array.)
 
 
 # %%
@@ -103,7 +105,8 @@ print([variable.shape for variable in layer.variables])
 #
 # ## A loss and an optimizer (10 min)
 #
-# Our loss will be the mean of the squared errors. For each number, write the difference times itself.
+# Our loss will be the mean of the squared errors. For each prediction, take its difference from the true value, and
+# multiply the difference by itself.
 
 
 # %%
@@ -125,8 +128,8 @@ def squared_error(y_true, y_pred):
 # ```
 # </details>
 #
-# An **optimizer** says how the weights move. You wrote one in notebook 1, `descend`. Here it works on tensors of any
-# shape, and takes its arguments in another order. (Frameworks call it SGD, stochastic gradient descent.)
+# An **optimizer** says how the weights move. You wrote one in notebook 1, `descend`. Here it takes its arguments in
+# another order. (Frameworks call it SGD, stochastic gradient descent.)
 
 
 # %%
@@ -169,7 +172,7 @@ losses = train(layer, line)
 print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex()})")
 
 # %% [markdown]
-# These are the bits of notebooks 1 to 3. The step that gave them contains the three short functions from above.
+# These are the bits of notebooks 1 to 3.
 #
 # ## The mass of a penguin (6 min)
 #
@@ -203,8 +206,7 @@ print(f"first loss {losses[0]:.1f}, mean of the last hundred {last:.2f}")
 checks.answer_to("4-flippers")
 
 # %% [markdown]
-# The same class `Layer` takes three columns here, and took two before. The root of a loss of 0.16 is 0.4, so a usual
-# error is about 0.4 kg.
+# The root of a loss of 0.16 is 0.4, so a usual error is about 0.4 kg.
 #
 # You can now build a model of parts, say what each part is for, and train it on other data.
 #

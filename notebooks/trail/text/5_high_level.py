@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Trail 5 · High-level API
 #
-# **In this notebook you write the loop inside `fit`, train a net, lay all five levels side by side, and follow one step
-# from `fit` down to the multiply.**
+# **In this notebook you write the loop inside `fit`, train a net, compare all five levels, and follow one step from
+# `fit` down to the multiply.**
 #
-# Around layer, loss and optimizer, everybody writes the same training loop. So Keras makes it a method of the model,
-# `fit`. Once you have written the loop yourself, you know what it does and how to change it.
+# Everybody writes the same training loop. So Keras makes it a method of the model, `fit`. If you write it once, you
+# know what it does and how to change it.
 
 # %% tags=["hide-input"]
 # setup: run me
@@ -18,8 +18,7 @@ figures.you_are_here(5)
 # %% [markdown]
 # ## A surprise to begin with (6 min)
 #
-# You have trained the line with instructions, with launches, with a tape and with a layer. Now all levels do it once
-# more, and we take the time.
+# Now all levels train the line once more, and we measure the time.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -57,8 +56,8 @@ checks.answer_to("5-slowest")
 # ## The loop (9 min)
 #
 # An **epoch** shows the model every row once. Each step gives the mean loss of its batch, and the last batch may be
-# shorter than the others. What is the mean over all rows? Use the `dot` of notebook 1: it multiplies two lists number
-# by number, and adds the products in their order. (`losses.tolist()` makes a list of the losses.)
+# shorter than the others. What is the mean over all rows? Use the `dot` of level 1: it multiplies two lists number by
+# number, and adds the products in their order. (`losses.tolist()` makes a list of the losses.)
 
 # %%
 from levels.hardware import dot
@@ -94,8 +93,8 @@ epoch_loss(np.array([1.0, 4.0]), [30, 10])
 # reports the beginning, goes through the data once, reports the end, and stops if `ended` says so. Three functions are
 # given:
 #
-# - `tell("on_epoch_begin", epoch)` reports the beginning, and `tell("on_epoch_end", epoch, logs)` the end. Epochs count
-#   from 0.
+# - `tell("on_epoch_begin", epoch)` reports the beginning, and `tell("on_epoch_end", epoch, logs)` the end. Epochs are
+#   counted from 0.
 # - `one_pass()` goes through the data and returns the numbers of this epoch, `logs`, for example {"loss": 7.0}.
 # - `ended(epoch, logs)` says whether this epoch was the last.
 
@@ -186,8 +185,8 @@ model.fit(task.x, task.y, task.batches[:40], 200, listen)
 # %% [markdown]
 # ## A net (4 min)
 #
-# With `fit`, a net takes no more code than the line. Now the points lie in two rings, and the answer y is 0 for the
-# inner and 1 for the outer ring. No straight line can separate them, so the border must bend.
+# Now the points lie in two rings, and the answer y is 0 for the inner and 1 for the outer ring. No straight line can
+# separate them, so the border must bend.
 #
 # A layer alone draws only straight lines, and a layer on a layer does the same. A **relu** between them adds a bend: it
 # keeps a positive number, and makes a negative one 0. Here are two relus of five numbers, and their sum:
@@ -244,8 +243,8 @@ compare.side_by_side(line, net)
 # ## From fit to the multiply (6 min)
 #
 # What happens between `fit` and the multiplication that changes a weight? `fit` runs your step once, with symbols. The
-# door of level 3 writes down its ops. The compiler turns them into instructions of level 1. One call runs all steps.
-# Only where the compiler cannot do that, kernels are launched one by one.
+# door of level 3 writes down the ops of the step. The compiler turns them into instructions of level 1. One call runs
+# all steps. If the compiler cannot do that for a step, its kernels are launched one by one.
 #
 # The figure follows the first step of the line, with the numbers of one row and one weight. Each stage is named by its
 # level: 5a and 5b are on level 5. **Choose a stage** with the mouse or the arrow keys.
@@ -261,8 +260,8 @@ walk.down((task, high_level.tasks.linear_regression))
 # **A good place to stop.** The model owns the training loop, and you have followed a step from `fit` to the multiply.
 #
 # That was the trail. The five notebooks of the course go the same way, in two sittings each, and build all of `levels`.
-# Begin with [01_hardware](../01_hardware.ipynb), where you find what you wrote here. If you write PyTorch, you can
-# begin with [03_low_level](../03_low_level.ipynb); if you write Keras, with [05_high_level](../05_high_level.ipynb).
+# Begin with [01_hardware](../01_hardware.ipynb). If you write PyTorch, you can begin with
+# [03_low_level](../03_low_level.ipynb); if you write Keras, with [05_high_level](../05_high_level.ipynb).
 
 # %%
 trail.take_along()
