@@ -33,7 +33,7 @@ def gather(out, x, rows):
 
 
 def matmul_ikj(out, x, w):
-    """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
+    """Set out[i, j] to Σₖ x[i, k]·w[k, j]: start at 0.0, and add k = 0 first."""
     out[:] = 0.0
     for i in range(out.shape[0]):
         for k in range(x.shape[1]):

@@ -1059,7 +1059,7 @@ widgets.explore(
 # %%
 #| export array_kernels blank matmul_ikj
 def matmul_ikj(out, x, w):
-    """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
+    """Set out[i, j] to Σₖ x[i, k]·w[k, j]: start at 0.0, and add k = 0 first."""
     ...  # 5 lines
 
 
@@ -1072,7 +1072,7 @@ def matmul_ikj(out, x, w):
 #
 # ```python
 # def matmul_ikj(out, x, w):
-#     """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
+#     """Set out[i, j] to Σₖ x[i, k]·w[k, j]: start at 0.0, and add k = 0 first."""
 #     out[:] = 0.0
 #     for i in range(out.shape[0]):
 #         for k in range(x.shape[1]):
