@@ -313,7 +313,7 @@ print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
 # The array is idle only while the first tile of weights slides in, and during the last activation and the write. A
 # longer program fills these gaps with other products.
 #
-# ## What is modelled, and what is not (2 min, optional)
+# ## What is modelled, and what is not (2 min)
 #
 # | | here | published |
 # |---|---|---|

@@ -70,7 +70,7 @@ def test_no_line_of_code_scrolls(name):
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("name", NAMES + build.trail_in(build.ROOT))
+@pytest.mark.parametrize("name", build.all_in(build.ROOT))
 def test_only_exercises_are_called_optional(name):
     text = build.text_path(build.ROOT, name).read_text(encoding="utf-8")
     headings = re.findall(r"^# #+ (.+optional.*)$", text, re.MULTILINE)
