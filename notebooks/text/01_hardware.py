@@ -5,8 +5,8 @@
 #
 # This course builds `levels`, a small framework for deep learning, in five notebooks. Each notebook adds one level, as
 # one builds a house. This one is the ground: memory, instructions and time. You need Python, a little NumPy, and two
-# sittings of less than an hour and a half. Five functions are yours to write. If you leave a function empty, the course
-# fills it in with its own version.
+# sittings, each of less than an hour and a half. Five functions are yours to write. If you leave a function empty,
+# the course fills it in with its own version.
 #
 # **Shift+Enter** runs a cell and goes on to the next one. If you see only the first line of a cell, run it like any
 # other.
@@ -18,7 +18,7 @@ build.watch("01_hardware")  # so the last cell can tell which cells are not save
 figures.you_are_here(1)
 
 # %% [markdown]
-# ## A surprise to begin with (5 min)
+# ## A surprise to begin with (6 min)
 #
 # Here are 2²⁵ ones, as float32: NumPy's numbers of 32 bits. We add them up twice: with `sum`, and with `cumsum`, whose
 # last entry is the sum of everything. Run the next cell, choose an answer and commit to it. Then run the next two: the
@@ -52,7 +52,7 @@ checks.answer_to("01-ones")
 # %% [markdown]
 # `cumsum` lost half of the ones. A float32 keeps 24 binary digits ([IEEE 754,
 # 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)). 16,777,217 is 2²⁴ + 1 and needs 25. It lies halfway between two
-# float32 numbers, 16,777,216 and 16,777,218. Such a tie goes to the neighbour whose last kept digit is 0, and that is
+# float32 numbers, 16,777,216 and 16,777,218. Of the two, a tie goes to the one whose 24th digit is 0, and that is
 # 16,777,216. So `cumsum` stays there. `sum` adds up blocks first ([NumPy's notes on
 # `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)). (`torch.cumsum` on a CPU adds in float64,
 # and gives 33554432.) **The order of a sum is part of the answer.** A loop decides that order, and on this level you
@@ -194,8 +194,9 @@ print(f"w {w[0, 0]:.4f}, {w[1, 0]:.4f}   b {b[0, 0]:.4f}")
 # The weights and the bias are nearly 2, -3 and 3. The loss cannot fall to 0: the noise alone gives a loss of about 2·2
 # = 4. In the last batch it happens to be 9.
 #
-# On the left, grey is the loss of each batch, and blue the mean of fifty batches, on a logarithmic scale. On the right
-# is the prediction for each test row. **R²** is the share of the variation of y that the line explains.
+# In the next figure, on the left, grey is the loss of each batch, and blue the mean of fifty batches, on a
+# logarithmic scale. On the right is the prediction for each test row. **R²** is the share of the variation of y that
+# the line explains.
 
 # %%
 from types import SimpleNamespace
@@ -207,7 +208,7 @@ figures.regression(task, trained)
 # **A good place to stop.** You know what a step is, and which losses every level must give.
 
 # %% [markdown]
-# ## One instruction (25 min)
+# ## One instruction (26 min)
 #
 # Next you train the line with the machine's own instructions. A processor knows no lists. A **register** holds one
 # number inside the processor. An **address** is a place in memory. A program **loads** a number from memory into a
@@ -259,8 +260,9 @@ y
 # - From now on, a call hands over only the address of one block of memory, `%words`. The block consists of **words** of
 #   64 bits: addresses, sizes and numbers. `word` writes two lines: `getelementptr` computes the address of a word, and
 #   `load` loads it. Both go into `entry`, the lines that run once, before the others. (`i64` is a 64-bit whole number.)
-# - A **slot** is memory for something that changes, such as a counter. `alloca` reserves it. (The processor's registers
-#   can change. So LLVM's optimizer keeps slots in registers where it can.)
+# - A **slot** is memory for something that changes, such as a counter. `alloca` reserves it. (Only LLVM's text has
+#   this rule. A register of the processor can be set again and again, so LLVM's optimizer keeps a slot in one where
+#   it can.)
 #
 # The helper module `levels.support.writing` refuses mistakes. (The next cell begins a second file, `values.py`.)
 
@@ -272,7 +274,8 @@ REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
 
 
 # %% [markdown]
-# A size is either a number such as 5, or a name such as `"rows"`. Then each call hands over its value, as a word.
+# A size is either a number such as 5, or a name such as `"rows"`. If it is a name, each call hands over its value, as
+# a word.
 
 
 # %%
@@ -549,7 +552,7 @@ after{n}:"""  # n: the number of the loop
 
 # %% [markdown]
 # The loop's counter is an `Index`. It knows its `extent`: the counter always stays below that number. An `Array` of a
-# program knows its shape. (A `NamedTuple` has these fields, which never change.)
+# program knows its shape. (The fields of a `NamedTuple` never change.)
 
 
 # %%
@@ -1195,9 +1198,9 @@ print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 # %% [markdown]
 # The Python function `dot` ran while the program was *written*. The machine sees no `dot`, only products and sums.
 #
-# So one function does both jobs. Called with floats, it computes a row. Called with registers, it writes the
-# instructions for a row. `_dense` is such a function. It computes one prediction for each column of the weights.
-# (`zip(*w)` gives the columns. The line's weights have one.)
+# So one function can do two jobs. Called with floats, it computes with the numbers of a row. Called with registers,
+# it writes the instructions that will. `_dense` is such a function. It computes one prediction for each column of the
+# weights. (`zip(*w)` gives the columns. The line's weights have one.)
 
 # %%
 #| export tasks
@@ -1417,7 +1420,7 @@ print(f"the last loss: {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 checks.answer_to("01-last-bits")
 
 # %% [markdown]
-# All 8,000 losses are equal.
+# In the record's order, all 8,000 losses are equal to the record's.
 #
 # The last loss is printed twice: rounded, and in **hexadecimal**. `0x1.26b…p+3` means 1.26b… in base 16, times 2³
 # ([`float.hex`](https://docs.python.org/3/library/stdtypes.html#float.hex)). There, nothing is rounded. You will meet
@@ -1430,9 +1433,10 @@ checks.answer_to("01-last-bits")
 #
 # ### Result
 #
-# The picture is the one above. Here the same function trains on real data, 342 penguins near Palmer Station, Antarctica
-# ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this
-# bill and these flippers? (The inputs are *standardised*: mean 0, standard deviation 1.)
+# The losses are equal, so the picture is that of *The line, in plain Python*. Here the same function trains on real
+# data, 342 penguins near Palmer Station, Antarctica ([Gorman, Williams and Fraser,
+# 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this bill and these flippers? (The
+# inputs are *standardised*: mean 0, standard deviation 1.)
 
 # %%
 penguins = tasks.penguins_mass()
@@ -1537,7 +1541,7 @@ def through_relu(d, h, w):
 # ```
 # </details>
 #
-# By hand, the first slope is 10 · 3. The second is 0, because there the relu gave 0.
+# By hand, for d = [10] and w = [[3], [5]], the first slope is 10 · 3. The second is 0, because there the relu gave 0.
 
 # %%
 print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))
@@ -1902,9 +1906,9 @@ exercises.check("01-5", highest_rate)
 # to the instructions of this level.
 #
 # Five notebooks continue this one: [measuring](more/01_measuring.ipynb) (floats to the bit, how far away memory is, and
-# how fast a core can compute), the [assembler](more/01_assembler.ipynb) (this processor's own instructions, and the text behind each line),
-# [exp and log](more/01_exp_and_log.ipynb) (these two functions, line by line), the [GPU](more/01_gpu.ipynb) and the
-# [TPU](more/01_tpu.ipynb) (two machines that work in another way).
+# how fast a core can compute), the [assembler](more/01_assembler.ipynb) (this processor's own instructions, and the
+# text behind each line), [exp and log](more/01_exp_and_log.ipynb) (these two functions, line by line), the
+# [GPU](more/01_gpu.ipynb) and the [TPU](more/01_tpu.ipynb) (two machines that work in another way).
 #
 # ## Build
 #

@@ -6,7 +6,7 @@
 # A framework calls an addition by its name, `"add"`. Under this name it finds the program that adds on the device at
 # hand.
 #
-# You need two sittings of less than an hour and a half, and four terms from level 1:
+# You need two sittings, each of less than an hour and a half, and four terms from level 1:
 #
 # - A **device**, such as `cpu:0`, has memory that holds your numbers.
 # - A **buffer** is an array in that memory.
@@ -188,8 +188,8 @@ print(f"the program alone {alone * 1e6:.2f} µs")
 # The set `UPDATES` holds the ops that overwrite their first input. So far it is empty.
 #
 # Three helpers come from `levels/support`. `fitted` wraps `lower`: numba then compiles for exactly the types of these
-# arrays, so that a call need not look its machine code up. `compiled_once` lets one thread compile while others wait.
-# `check_out` refuses a wrong `out`.
+# arrays, so that a call does not have to search for its machine code. `compiled_once` lets one thread compile while
+# others wait. `check_out` refuses a wrong `out`.
 
 
 # %%
@@ -601,8 +601,8 @@ print(out)
 #
 # ## One planner for all of them (5 min)
 #
-# `plan_loop` makes the plan of such a loop. The inputs are broadcast to `shape`. (On a CPU, `views(…)` returns None:
-# the loop gets the arrays in their own shapes. On other kinds of device, they may have to be reshaped.)
+# `plan_loop` makes the plan of such a loop. The inputs are broadcast to `shape`. (A backend's function `views` says
+# in which shapes its loops see the arrays. On a CPU it returns None: they keep their own.)
 
 
 # %%
@@ -699,8 +699,8 @@ print(launch("add", None, three, cpu.put(np.full(1, 10.0))).numpy())
 # %% [markdown]
 # The way back from the loss needs ops, too. `relu_grad` gets `dy`, the slope of the loss at relu's output, and computes
 # the slope at relu's input. That is 0 where the output `y` of relu is 0. Everywhere else it is
-# `dy`, also where `y` is NaN. **Yours**: one line. (`select(condition, a, b)`, known from level 1, is a where the
-# condition holds, and otherwise b.)
+# `dy`, also where `y` is NaN. **Yours**: one line. (`select(condition, a, b)`, known from level 1, gives `a` where
+# the condition holds, and otherwise `b`.)
 
 # %%
 from levels.support.elementary import exp, log, select, sqrt
@@ -763,11 +763,12 @@ print(launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy())
 #
 # A table can be changed. Suppose you have another idea for relu: `x * (x > 0)`. `use` puts it into the table for the
 # time of a `with` block. It is a *context manager*: the part before `yield` runs when the block begins, and the part
-# under `finally` when it ends, also after an error. The first part enters your kernel, and the second enters the one
-# before it. (The lock `MAKING` and the list `blocks` are for threads whose blocks overlap.)
+# under `finally` when it ends, also after an error. The first part puts your kernel into the table, and the second
+# puts back the kernel that was there before. (The lock `MAKING` and the list `blocks` are for threads whose blocks
+# overlap.)
 #
-# Your kernel may reach past the end of an array by mistake. So inside the block, `guarded` of `levels/support` has each
-# of its indices checked.
+# Your kernel may reach past the end of an array by mistake. So inside the block, `guarded` of `levels/support` has
+# every index of your kernel checked.
 
 
 # %%
@@ -843,9 +844,9 @@ print(KERNELS["relu", "cpu"] is mine)
 
 # %% [markdown]
 # The levels above use this table, too. Usually level 3 makes one program of all ops of a step, by calling each op's
-# scalar function on registers. It cannot call `mine` so: while a program is written, there is no number for the `if` to
-# test. With `mine` in the table, level 3 launches the kernels one by one, and says so. The numbers are the same, but
-# the step is slower.
+# scalar function on registers. It cannot do that with `mine`: while a program is written, there is no number for the
+# `if` to test. With `mine` in the table, level 3 launches the kernels one by one, and says so. The numbers are the
+# same, but the step is slower.
 #
 # **A good place to stop.** Fifteen ops are in the table, and you can replace the kernel of each. This is the end of the
 # first sitting. In the second, sums and products join them, and both tasks train.
@@ -970,8 +971,8 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 # ## Rows by number (3 min)
 #
 # A batch consists of rows of the data, picked by their numbers. A wrong number must not read memory outside the
-# array, so the kernel checks each one. Its planner sees any array as a matrix, and counts only the picked rows of `x`
-# as bytes.
+# array, so the kernel checks each one. Its planner sees any array as a matrix, and counts as moved bytes only the
+# picked rows of `x`.
 
 
 # %%
@@ -1107,8 +1108,8 @@ print(f"ikj is {slow / fast:.0f} times as fast")
 #
 # The first row of rowsᵀ is 1 3. Its product with `de` is 310, the slope of the first weight.
 #
-# With `transpose_x` the kernel reads `x` with its axes exchanged, and no copy is made. The planner refuses `x` and `w`
-# if `x` has not as many columns as `w` has rows.
+# With `transpose_x` the kernel reads `x` with its axes exchanged, and no copy is made. The planner refuses them if
+# `x`, transposed or not, has another number of columns than `w` has rows.
 
 
 # %%
@@ -1472,7 +1473,7 @@ compare.by_op(linear_regression, short)
 # ## Side by side (7 min)
 #
 # Here are levels 0, 1 and 2, mark by mark. A click on *Two rings* shows the net. Compare the row *backward*. (Levels
-# 0 and 2 are slow. So they train only the last steps, and begin with level 1's weights at that step.)
+# 0 and 2 are slow. So they train only the last steps, and begin with the weights that level 1 has before these steps.)
 
 # %%
 compare.side_by_side(line, net)
@@ -1480,12 +1481,12 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # In the row *backward*, levels 1 and 2 compute the same slopes in different ways:
 #
-# - **One row, or a whole batch.** On level 1, `row`, `error` and `de` are the numbers of one row, in registers. On level
-#   2 they are buffers with the numbers of all rows, in memory.
+# - **One row, or a whole batch.** On level 1, `row`, `error` and `de` are the numbers of one row, in registers. On
+#   level 2 they are buffers with the numbers of all rows, in memory.
 # - **A sum, or a product.** Level 1 adds the row's x·de to `dw[k]`. (For the line, LLVM keeps these sums in registers,
 #   too.) Level 2 gets the sums over all rows from one product, `matmul(rows, de, transpose_x=True)`.
 # - **One call, or fourteen launches.** Level 1 runs all steps in one call. On level 2, each step of the line takes
-#   fourteen launches, four of them in this row.
+#   fourteen launches, four of them under the mark *backward*.
 #
 # And the time of a step? (Level 1's times are longer than in notebook 01's tables: here they include writing the
 # program.)
@@ -1514,9 +1515,9 @@ for name, found in {"the line": line, "the net": net}.items():
 # | enter a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `kernel("add")` |
 # | who finds the kernel | the runtime | the dispatcher | `KERNELS[op, kind]` |
 #
-# PyTorch's **dispatcher** finds the kernel by the op and a *dispatch key*, such as `CPU`. `KERNELS` does the same. The
-# shape of the result is computed inside the op. TensorFlow's runtime chooses by the dtype, too. PyTorch can also do in
-# Python what `use` does:
+# PyTorch's **dispatcher** finds the kernel by the op and a *dispatch key*, such as `CPU`. `KERNELS` does the same. In
+# PyTorch, the shape of the result is computed inside the kernel. TensorFlow's runtime chooses by the dtype, too.
+# PyTorch can also do in Python what `use` does:
 #
 # ```python
 # library = torch.library.Library("aten", "IMPL")

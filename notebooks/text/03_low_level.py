@@ -1,13 +1,13 @@
 # %% [markdown]
 # # 3 · Low-level API
 #
-# **In this notebook every operation goes through one function. What you install there can run the operation, record
-# it for a gradient, or write it down for a compiler.**
+# **In this notebook every operation goes through one function. It hands each operation to an interpreter. One runs
+# it, one records it for a gradient, and one writes it down for a compiler.**
 #
 # This is the level of TensorFlow's `tf.Tensor`, `tf.GradientTape` and `tf.function`, and of PyTorch's
 # `torch.Tensor` and `autograd`.
 #
-# It takes two sittings of less than an hour and a half. In the first, you build tensors, and a **tape**: a record
+# It takes two sittings, each of less than an hour and a half. In the first, you build tensors, and a **tape**: a record
 # of what was computed, which gives the gradients. In the second, the train step becomes a program. You need four
 # terms from levels 1 and 2. A **buffer** is memory with a shape and a dtype. Its **Spec** is everything but the
 # numbers. A **kernel** is one device's program for an op. A **plan** holds the kernel that an op will run, and the
@@ -79,9 +79,9 @@ framework_programs.here("torch", "low", "linear")
 # ```
 #
 # The tape passes each op on to the interpreter that was there before it. A symbol is a tensor without numbers. The
-# next cell is `run`. Its `do` works like level 2's `launch`, and gives a new tensor. A model also has
-# **variables**. A variable refers to one tensor now, and to another one later. For these, an interpreter has two
-# more methods: `read` and `assign`.
+# next cell, the class `Interpreter`, is `run`. Its `do` works like level 2's `launch`, and gives a new tensor. A
+# model also has **variables**. A variable refers to one tensor now, and to another one later. For these, an
+# interpreter has two more methods: `read` and `assign`.
 
 # %%
 #| export tensors
@@ -573,8 +573,8 @@ print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0
 #
 # **Walk it step by step.** Move `step`: blue is the gradient that each value has so far. (`p` is x·w, `z` is p +
 # b.) `bump` moves one input by a millionth: green says how far each value moves then, in millionths. Blue begins at
-# the loss, green at the input. The last line of the figure takes the values where the two meet, multiplies blue by
-# green, and adds up. At each step, this sum is how far the loss moves.
+# the loss, green at the input. The last line of the figure takes each value that has both a blue and a green number,
+# multiplies the two, and adds up the products. At each step, this sum is how far the loss moves.
 
 # %%
 import functools
@@ -629,8 +629,8 @@ def unbroadcast(dx, shape):
 # %% [markdown]
 # <details><summary>Hint</summary>Walk over the pairs of <code>dx.spec.shape</code> and <code>shape</code>, with
 # <code>enumerate</code> and <code>zip</code>: where they differ, sum over that axis.</details>
-# <details><summary>Second hint</summary><code>dx = reduce_sum(dx, axis=axis, keepdims=True)</code> keeps all other axes where they
-# are. At the end, return <code>dx</code>.</details>
+# <details><summary>Second hint</summary><code>dx = reduce_sum(dx, axis=axis, keepdims=True)</code> keeps all other
+# axes where they are. At the end, return <code>dx</code>.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -737,8 +737,8 @@ def reachable(sources, records):
 # from `levels/support`. (For a source that was not used, TensorFlow returns `None` and says nothing.)
 #
 # If the target has several numbers, we differentiate their sum: each of them begins with the gradient 1. (PyTorch's
-# `backward` refuses such a target.) For calls with attributes, an op may have a second entry. Its key is `(op,
-# *attrs)`, which adds their names.
+# `backward` refuses such a target.) In `VJPS`, an op may have a second entry, for calls with attributes. Its key is
+# the op's name followed by theirs, such as `("matmul", "transpose_x")`.
 
 # %%
 #| export autodiff most backward_pass
@@ -763,10 +763,11 @@ def backward_pass(records, target, sources):
 
 
 # %% [markdown]
-# A **GradientTape** is the tape with a method `gradient`, which is this walk. It is read once. (In TensorFlow it
-# has the same name. PyTorch has no tape: each tensor holds its own record, its `grad_fn`.) It also keeps the value
-# of each variable that was read. So `check_taped`, from `levels/support`, can refuse a gradient that would be
-# wrong, for example after the variable was assigned. (PyTorch's error speaks of an "inplace operation" then.)
+# A **GradientTape** is the tape with a method `gradient`, which is this walk. It gives one gradient: then its records
+# are gone. (In TensorFlow it has the same name. PyTorch has no tape: each tensor holds its own record, its
+# `grad_fn`.) It also keeps the value of each variable that was read. So `check_taped`, from `levels/support`, can
+# refuse a gradient that would be wrong, for example after the variable was assigned. (PyTorch's error speaks of an
+# "inplace operation" then.)
 
 # %%
 #| export autodiff most GradientTape.do
@@ -1103,8 +1104,8 @@ class Graph:
 
 # %% [markdown]
 # `trace` runs a function on symbols. It is given the Specs of the arguments, their **signature**. If, at the end,
-# the symbol of a variable is no longer its leaf, the variable was assigned. Then the symbol's node goes into
-# `updates`.
+# `env` has another symbol for a variable than that of its leaf, the variable was assigned. Then the symbol's node
+# goes into `updates`.
 
 # %%
 #| export graph most trace
@@ -1178,8 +1179,8 @@ def needed_by(nodes, wanted):
 
 # %% [markdown]
 # <details><summary>Hint</summary>Keep a set of what is needed, which begins with what is wanted. A needed node makes its <code>inputs</code> needed.</details>
-# <details><summary>Second hint</summary>Every input is older than the node that reads it. So go through the list from its end, and each node is decided
-# when you reach it.</details>
+# <details><summary>Second hint</summary>Every input is older than the node that reads it. So go through the list from
+# its end, and each node is decided when you reach it.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -1214,8 +1215,8 @@ dce(before)
 # What runs a graph is a **back end**. The simplest one, `Replay`, runs the ops in order. It looks up all plans
 # beforehand. In `run`, each leaf gets its value from its `source`, and each op goes to the interpreter at the
 # bottom. At the end of the step, each new value goes into its variable: here `assign` takes effect. `alias`, from
-# `levels/support`, gives each result a tensor of its own, apart from a variable's. `over` runs many steps, and
-# `_stacked` collects their losses.
+# `levels/support`, makes each result a tensor of its own, so that none is the very tensor of a variable. `over` runs
+# many steps, and `_stacked` collects their losses.
 
 # %%
 #| export replay most Replay.run
@@ -1512,8 +1513,9 @@ class OpWriter:
 # A `StepWriter` does what `by_rows` does. Read `write` beside it: before, the loop over the rows, the sums, after.
 # Around all of it stands one more loop, over the steps. And a row's number is loaded first, as in notebook 01.
 #
-# What has become of `assign`? At the end of each step, `keep` stores the new values into the variables' own arrays.
-# So the next step loads what this step has stored. (`keep` also stores the results, some of them row by row.)
+# What has become of `assign`? At the end of each step, `keep` stores the new values into arrays that belong to the
+# variables alone. So the next step loads what this step has stored. (`keep` also stores the results, some of them row
+# by row.)
 
 # %%
 #| export row_program
@@ -1570,8 +1572,8 @@ class StepWriter(OpWriter):
 # float dtype, on a CPU. If you have replaced the kernel of `matmul`, no program is made, so that your kernel runs.
 #
 # A program takes whole numbers: sizes, and the addresses of arrays. `Block`, from `levels/support`, packs them, and
-# locks the variables while the program overwrites their numbers. What it overwrites is a private copy, so a tensor
-# that you took with `w.value` still never changes.
+# locks the variables while the program overwrites their numbers. No tensor shares these arrays, so one that you took
+# with `w.value` still never changes.
 #
 # `run` does one step on all rows of its arguments: `every` lists their numbers, 0, 1 and so on. `over` runs as many
 # steps as `batches` has rows. (Level 1's `checked` is not called: `every` always fits, and `batches_of_rows`,
@@ -1637,17 +1639,17 @@ print(*[x for x in program.program.text.splitlines() if " = f" in x][:10], sep="
 # starts at 0.0. Then come the error, its square, the two shares of the error's gradient, and their sum.
 # (0x3FB999999999999A is 0.1.)
 #
-# **When do kernels run at all?** Without `function`, and in a replay, each op launches its kernel. In a row
-# program, no kernel runs: the scalar functions were called once, when the program was written.
+# **When do kernels run at all?** When ops run one by one, at once or in a replay, each launches its kernel. In a row
+# program, no kernel is launched: the scalar functions were called once, when the program was written.
 #
 # **A good place to stop.** A train step is one program.
 #
 # ## A function, compiled once (14 min)
 #
 # What is left is to do all of that once, and to keep the program. `function` does this for any function, as
-# `tf.function` and `jax.jit` do. `BACK_ENDS` lists what can make a program of a graph: here only `RowProgram`;
-# `levels_more` adds others. (Level 2's `BACKENDS` are compilers of kernels.) If none fits, the ops are replayed,
-# which is slower, and `say_replayed`, from `levels/support`, says so.
+# `tf.function` and `jax.jit` do. `BACK_ENDS` lists the back ends that make one program of a graph: here only
+# `RowProgram`; `levels_more` adds others. (Level 2's `BACKENDS` are compilers of kernels.) If none fits, `Replay`
+# runs the ops, which is slower, and `say_replayed`, from `levels/support`, says so.
 
 # %%
 #| export functions
@@ -1676,8 +1678,8 @@ def _program_of(function, graph, batch, over):
 # replaced, `KERNELS.version` changes, and so does the key.
 #
 # `compile` is a summary of this notebook: trace, apply the passes, choose a back end. `program` looks the key up.
-# If it is new, `made_once` calls `compile`, in one thread at a time. A layer makes its variables in its first call.
-# Then `settled` traces again, so that the graph only reads them. (Both are from `levels/support`.)
+# If it is new, `made_once` calls `compile`, in one thread at a time. If a first trace made variables, as layers of
+# level 4 do, `settled` traces again. (Both are from `levels/support`.)
 
 # %%
 #| export functions
@@ -1800,9 +1802,9 @@ for count in (10, 10, 4, 10):
     print(f"{count} rows: loss {float(compiled(gather(x_, i), gather(y_, i))):.4f}")
 
 # %% [markdown]
-# Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a
-# **retrace**. All other calls run the program alone. Now we train: a hundred calls, then one call of `over` for all
-# other batches, with no Python between the steps.
+# Python runs once for each shape, on symbols, and once more for `over`. That first run is the **trace**, and a new
+# shape causes a **retrace**. All other calls run the program alone. Now we train: a hundred calls, then one call of
+# `over` for all other batches, with no Python between the steps.
 
 # %%
 both = train(compiled, hundred)
@@ -1814,7 +1816,8 @@ print("losses equal to the step's:", both == losses)
 # known. Use `where`, from [more ops](more/03_more_ops.ipynb).)
 #
 # PyTorch's `torch.compile` reads the function's bytecode instead. If a Python value that the function reads has
-# changed, it compiles again. A `print`, or an `if` on a tensor, breaks the graph in two, and runs in every call.
+# changed, it compiles again. (For some numbers it does so only once, and leaves the value open.) A `print`, or an
+# `if` on a tensor, breaks the graph in two, and runs in every call.
 #
 # **A good place to stop.** A `function` turns a train step into one program, and keeps it.
 #
@@ -1937,9 +1940,8 @@ net = compare.measure(rings, below.dnn_classifier, dnn_classifier, last=50, repe
 compare.costs(line, net)
 
 # %% [markdown]
-# Compiled, all steps are one launch, which is predicted as a training of one step, trace included. (So a measured
-# time may also lie below it.) An eager step is predicted as its launches through the door, without the tape and the
-# walk.
+# Compiled, all steps are one launch. It is predicted as a training of one step, with its trace, spread over all
+# steps. (A measured time may be shorter.) For an eager step, the tape and the walk are left out.
 #
 # ## Side by side (4 min)
 #
@@ -1969,8 +1971,8 @@ real_ones.table(3)
 # A gradient comes from a walk over a record. If a gradient is missing, you look for a step that the record did not
 # see, for example one in NumPy. You check your own rule with a nudge. You know that a tape keeps all recorded
 # tensors in memory until you ask for the gradient. In TensorFlow and JAX you expect a `print` to run once per
-# trace, and a new shape to cause a retrace. `torch.compile` compiles once more at a second size, and then for any
-# size. When a compiled step is slow or wrong, you print its graph before and after the passes.
+# trace, and a new shape to cause a retrace. When a compiled step is slow or wrong, you print its graph before and
+# after the passes.
 
 # %% [markdown]
 # ## Exercises (optional)
@@ -2075,10 +2077,10 @@ exercises.check("03-5", in_order)
 #
 # - Print `[op for op, *_ in tape.records]` after the forward pass in `step`. Which record belongs to which operator?
 #   (There are six records: a mean is two of them.)
-# - Remove the call of `unbroadcast` from `backward_pass`, then train `linear_regression`. Which error do you get, and from
-#   where? (From `assign`: the gradient of b has a row for each row of the batch.)
-# - Let `backward_pass` run over the records forwards. What happens, and why? (It says that source 0 was not used: the walk
-#   reaches the loss last, when it has passed everything else.)
+# - Remove the call of `unbroadcast` from `backward_pass`, then train `linear_regression`. Which error do you get, and
+#   from where? (From `assign`: the gradient of b has a row for each row of the batch.)
+# - Let `backward_pass` run over the records forwards. What happens, and why? (It says that source 0 was not used: the
+#   walk reaches the loss last, when it has passed everything else.)
 # - Make an op of the `hypotenuse` of notebook 02's exercises, and give it a rule for each input, `dy·a/y` and `dy·b/y`.
 #   Does it agree with a nudge? Where would it not?
 #
@@ -2089,10 +2091,10 @@ exercises.check("03-5", in_order)
 # Notebook 05 follows one step [from `fit` to the multiply](05_high_level.ipynb#From-fit-to-the-multiply). The
 # stages 3a and 3b are on this level.
 #
-# Each of these notebooks takes one idea further: [PyTorch's programs](more/03_torch.ipynb) (a tape that is always open),
-# [second derivatives](more/03_second_derivatives.ipynb) (tapes in tapes), [passes](more/03_passes.ipynb), [fused
-# programs](more/03_fused.ipynb) (steps that do not split by rows), [more ops](more/03_more_ops.ipynb), [several
-# devices](more/02_machines.ipynb).
+# Each of these notebooks takes one idea further: [PyTorch's programs](more/03_torch.ipynb) (a tape that is always
+# open), [second derivatives](more/03_second_derivatives.ipynb) (tapes in tapes), [passes](more/03_passes.ipynb),
+# [fused programs](more/03_fused.ipynb) (steps that do not split by rows), [more ops](more/03_more_ops.ipynb),
+# [several devices](more/02_machines.ipynb).
 #
 # ## Build
 #

@@ -4,7 +4,7 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`. You build four kinds of part: layers, losses, optimizers and
-# datasets. Each begins as a few lines of code. The notebook takes two sittings of less than an hour and a half.
+# datasets. Each begins as a few lines of code. The notebook takes two sittings, each of less than an hour and a half.
 
 # %%
 from course import build, figures, tasks
@@ -502,8 +502,8 @@ checks.answer_to("04-certain")
 # So p is **clipped**: it stays between 1e-7 and 1 - 1e-7. The loss is finite, but the gradient is 0: where p is
 # clipped, the loss does not depend on p. So the model learns nothing from the worst mistake of all. The cure is to
 # compute the loss from the **logit**, the number that goes into the sigmoid. The option `from_logits` in
-# `more/04_metrics` does that. (Keras does it by itself if a model ends in a sigmoid. In Keras 3.15 a logit of -200 gives
-# the loss 200 and a gradient of size 1. If Keras is given only a probability, it clips as we do.)
+# `more/04_metrics` does that. (Keras does it by itself if a model ends in a sigmoid. In Keras 3.15 a logit of -200
+# gives the loss 200 and a gradient of size 1. If Keras is given only a probability, it clips as we do.)
 #
 # **A good place to stop.** You have layers, and two losses that say how wrong their predictions are. This is the end of
 # the first sitting.

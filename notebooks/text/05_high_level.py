@@ -4,8 +4,8 @@
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
 # This is the level of `tf.keras.Model`. PyTorch itself has no `fit`, but two libraries add this level to it: Lightning
-# and [torchkeras](https://github.com/lyhue1991/torchkeras). The notebook takes two sittings of less than an hour and a
-# half.
+# and [torchkeras](https://github.com/lyhue1991/torchkeras). The notebook takes two sittings, each of less than an
+# hour and a half.
 
 # %%
 from course import build, compare, figures, tasks

@@ -57,7 +57,7 @@ def made_pages():
     return index_page.page(ROOT), reading.landing(ROOT)
 
 
-SITTINGS = "two sittings of less than an hour and a half"
+SITTINGS = "two sittings, each of less than an hour and a half"
 
 
 @pytest.mark.quick
