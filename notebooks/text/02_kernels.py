@@ -1519,7 +1519,7 @@ for name, found in {"the line": line, "the net": net}.items():
 # PyTorch, the shape of the result is computed inside the kernel. TensorFlow's runtime chooses by the dtype, too.
 # PyTorch can also do in Python what `use` does:
 #
-# ```python
+# ```
 # library = torch.library.Library("aten", "IMPL")
 # library.impl("relu", f, "CPU")  # from now on, torch.relu runs f
 # del library                     # and now its own kernel again

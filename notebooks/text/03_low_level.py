@@ -2093,8 +2093,7 @@ exercises.check("03-5", in_order)
 #
 # Each of these notebooks takes one idea further: [PyTorch's programs](more/03_torch.ipynb) (a tape that is always
 # open), [second derivatives](more/03_second_derivatives.ipynb) (tapes in tapes), [passes](more/03_passes.ipynb),
-# [fused programs](more/03_fused.ipynb) (steps that do not split by rows), [more ops](more/03_more_ops.ipynb),
-# [several devices](more/02_machines.ipynb).
+# [fused programs](more/03_fused.ipynb) (steps that do not split by rows), [more ops](more/03_more_ops.ipynb).
 #
 # ## Build
 #

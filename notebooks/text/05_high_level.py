@@ -838,8 +838,8 @@ checks.answer_to("05-patience")
 
 # %% [markdown]
 # Now a net with 193 weights learns the sex of only 60 penguins, so it can learn them by heart. First we train it for
-# 100 epochs. Then we start again from the same weights, with a patience of ten. (A message of `function` will appear:
-# the step has too many numbers per row for one program, so its kernels are called one by one.)
+# 100 epochs. Then we start again from the same weights, with a patience of ten. (A note will say that the
+# step has too many numbers for one program. So its kernels are called one by one.)
 
 # %%
 from levels.mid_level import Adam

@@ -17,6 +17,7 @@ READ = """
 from course import compare, tasks
 from levels.hardware import Assembler, pool, write_steps
 from levels.hardware.tasks import net_row
+from levels.support.measure import lane_peak
 
 cpu = pool()["cpu:0"]
 net = compare.program_of(net_row, tasks.rings())

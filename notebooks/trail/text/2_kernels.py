@@ -23,7 +23,7 @@ figures.you_are_here(2)
 # a question: run me
 checks.predict(
     "2-thousand",
-    "How many times as long does it take with 1,000 numbers?",
+    "How many times as long does it take to add 1,000 numbers?",
     slider=(1, 1000),
 )
 
