@@ -260,9 +260,9 @@ y
 # - From now on, a call hands over only the address of one block of memory, `%words`. The block consists of **words** of
 #   64 bits: addresses, sizes and numbers. `word` writes two lines: `getelementptr` computes the address of a word, and
 #   `load` loads it. Both go into `entry`, the lines that run once, before the others. (`i64` is a 64-bit whole number.)
-# - A **slot** is memory for something that changes, such as a counter. `alloca` reserves it. (Only LLVM's text has
-#   this rule. A register of the processor can be set again and again, so LLVM's optimizer keeps a slot in one where
-#   it can.)
+# - A **slot** is memory for something that changes, such as a counter. `alloca` reserves it. (Only in LLVM's text is
+#   a register set once. The processor's registers can be set again and again, so LLVM's optimizer keeps a slot in one
+#   where it can.)
 #
 # The helper module `levels.support.writing` refuses mistakes. (The next cell begins a second file, `values.py`.)
 

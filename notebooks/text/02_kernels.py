@@ -1108,8 +1108,8 @@ print(f"ikj is {slow / fast:.0f} times as fast")
 #
 # The first row of rowsᵀ is 1 3. Its product with `de` is 310, the slope of the first weight.
 #
-# With `transpose_x` the kernel reads `x` with its axes exchanged, and no copy is made. The planner refuses them if
-# `x`, transposed or not, has another number of columns than `w` has rows.
+# With `transpose_x` the kernel reads `x` with its axes exchanged, and no copy is made. The planner refuses `x` and
+# `w` if `x`, transposed or not, has another number of columns than `w` has rows.
 
 
 # %%

@@ -738,7 +738,7 @@ def reachable(sources, records):
 #
 # If the target has several numbers, we differentiate their sum: each of them begins with the gradient 1. (PyTorch's
 # `backward` refuses such a target.) In `VJPS`, an op may have a second entry, for calls with attributes. Its key is
-# the op's name followed by theirs, such as `("matmul", "transpose_x")`.
+# the op's name and then the attributes' names, such as `("matmul", "transpose_x")`.
 
 # %%
 #| export autodiff most backward_pass
@@ -1940,8 +1940,8 @@ net = compare.measure(rings, below.dnn_classifier, dnn_classifier, last=50, repe
 compare.costs(line, net)
 
 # %% [markdown]
-# Compiled, all steps are one launch. It is predicted as a training of one step, with its trace, spread over all
-# steps. (A measured time may be shorter.) For an eager step, the tape and the walk are left out.
+# Compiled, all steps are one launch. Its predicted time is that of a training of one step, with its trace, divided by
+# the number of steps. (A measured time may be shorter.) For an eager step, the tape and the walk are left out.
 #
 # ## Side by side (4 min)
 #

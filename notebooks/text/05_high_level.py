@@ -1165,7 +1165,7 @@ exercises.check("05-1", fit_until)
 #
 # ## Where to go from here
 #
-# Each of these notebooks adds one idea to this level, and takes 55 minutes at most.
+# Each of these notebooks adds one idea to this level, and takes an hour at most.
 #
 # | notebook | its idea |
 # |---|---|
