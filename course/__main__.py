@@ -16,11 +16,11 @@ if __name__ == "__main__":
 import difflib
 import signal
 
-from course.setup.arguments import HANDED_ON, checked
-from course.setup.commands import COMMANDS, JUPYTER, help_text
-from course.setup.environment import PYTHON, active, incomplete, inside, lacking, ready
-from course.setup.making import check_writable, make, one_at_a_time
-from course.setup.stage import ROOT, fail, hand_over
+from course.author.setup.commands import COMMANDS, JUPYTER, help_text
+from course.author.setup.environment import PYTHON, active, incomplete, inside, lacking, ready
+from course.author.setup.making import check_writable, make, one_at_a_time
+from course.terminal.arguments import HANDED_ON, checked
+from course.terminal.stage import ROOT, fail, hand_over
 
 
 def main(arguments):
@@ -41,7 +41,7 @@ def main(arguments):
     if not at_home(lock):
         return hand_over([PYTHON, os.path.join(ROOT, "course")] + arguments)
     if name in JUPYTER:
-        from course.setup.homes import settle
+        from course.author.setup.homes import settle
 
         told = settle(ROOT)
         if told:

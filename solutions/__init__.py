@@ -2,5 +2,5 @@
 
 One module a notebook. SOLUTIONS: "01-1" -> a function or a class; ALSO_RIGHT: "01-1" -> {its style: a function or a class};
 WRONG: "01-1" -> {what is wrong: a function or a class}.
-`tests/course/practice/test_exercises.py` holds them.
+`tests/course/reader/exercises/test_exercises.py` holds them.
 """

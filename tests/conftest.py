@@ -15,7 +15,7 @@ import core_alone
 import pytest
 
 from course import build
-from course.setup import browser
+from course.author.setup import browser
 
 TASKS = """
 from types import SimpleNamespace
@@ -139,13 +139,15 @@ def built(tmp_path_factory) -> Path:
     support = build.ROOT / "levels" / "support"
     for path in [
         course / "__init__.py",
-        course / "build.py",
-        *(course / "builder").glob("*.py"),
+        *course.glob("*/__init__.py"),
+        course / "author" / "build.py",
+        *(course / "author" / "builder").glob("*.py"),
+        *(course / "reader" / "notebooks").glob("*.py"),
         *support.glob("*.py"),
     ]:
         write(root / path.relative_to(build.ROOT), path.read_text(encoding="utf-8"))
-    write(root / "course" / "tasks.py", TASKS)
-    write(root / "course" / "figures" / "__init__.py", "")
+    write(root / "course" / "reader" / "tasks.py", TASKS)
+    write(root / "course" / "reader" / "figures" / "__init__.py", "")
     write(root / "data" / "points.csv", "x,y\n1,2\n")
     write(root / "notebooks" / "text" / "01_hardware.py", HARDWARE.lstrip())
     write(root / "notebooks" / "text" / "02_kernels.py", KERNELS.lstrip())
@@ -387,7 +389,7 @@ def words_can_be_read(monkeypatch):
     from matplotlib.colors import to_rgb
     from matplotlib.text import Text
 
-    from course.figures import picture
+    from course.reader.figures import picture
 
     turned = [[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]]  # W3C's Filter Effects: hue-rotate
 

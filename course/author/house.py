@@ -1,7 +1,7 @@
 """The map of the packages: each room, its size, and the rooms that it imports, found in its import statements.
 
-python3 -m course.inspection.house           print it
-python3 -m course.inspection.house --write   write it into CONTRIBUTING.md
+python3 -m course.author.house           print it
+python3 -m course.author.house --write   write it into CONTRIBUTING.md
 """
 
 import ast

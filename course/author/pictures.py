@@ -13,9 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def five_levels():
     """Measure and draw the figure of all five levels. Return its PNG, and its description in words."""
-    from course import figures, reference, tasks
-    from course.figures import tour
-    from course.inspection import compare
+    from course.reader import figures, reference, tasks
+    from course.reader.figures import tour
+    from course.reader.inspection import compare
 
     levels = [importlib.import_module(f"levels.{level}").tasks for level in figures.LEVELS]
     on_all = [reference.linear_regression, *(level.linear_regression for level in levels)]
@@ -23,8 +23,8 @@ def five_levels():
     return picture.png, picture.text
 
 
-MOVED = """from course import figures
-from course.figures import widgets
+MOVED = """from course.reader import figures
+from course.reader.figures import widgets
 
 start = {"order": "ijk", "step": 303}
 widgets.explore(figures.loop_order, "", start, order=figures.ORDERS, step=range(513))
@@ -36,9 +36,9 @@ def sliders():
     import nbformat
     from PIL import Image
 
-    from course.builder.files import copy_project
-    from course.builder.notebooks import METADATA, write_notebook
-    from course.setup import browser
+    from course.author.builder.files import copy_project
+    from course.author.setup import browser
+    from course.reader.notebooks.stored import METADATA, write_notebook
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         scratch = Path(folder).resolve()
@@ -67,9 +67,9 @@ def five_side_by_side(scheme="light"):
     """
     import json
 
-    from course import reading
-    from course.inspection import side_by_side
-    from course.setup import browser
+    from course.author import site as reading
+    from course.author.setup import browser
+    from course.reader.inspection import side_by_side
 
     notebook = json.loads((ROOT / "notebooks" / "05_high_level.ipynb").read_text(encoding="utf-8"))
     page = next(page for page, _ in reading.outputs(notebook) if reading.HOUSE in page)

@@ -1,10 +1,10 @@
-"""Train the models in `data/models`. `python3 -m course.data.pretrained` makes both again, equal in every bit."""
+"""Train the models in `data/models`. `python3 -m course.author.pretrained` makes both again, equal in every bit."""
 
 import math
 
 import numpy as np
 
-from course import tasks
+from course.reader import tasks
 
 MODELS = tasks.DATA / "models"
 

@@ -1,1 +1,4 @@
-"""Predictions, exercises, their grading, and what teachers need."""
+"""What a notebook's kernel imports: data sets, figures, comparisons, checks, exercises, and the notebooks as files.
+
+It never imports from `author` or `teacher`, which import from here.
+"""

@@ -13,7 +13,7 @@ import ipywidgets
 import numpy as np
 from IPython.display import DisplayHandle
 
-from course.practice import answers, progress
+from course.reader import answers, progress
 
 ANSWERS = "COURSE_ANSWERS"  # set to 1 by `python3 -m course lab --answers`
 VERDICTS = {}  # a question's key -> what was said of the answer that was committed last in this kernel
@@ -24,7 +24,7 @@ MARKS = re.compile(r"`([^`]+)`|\*\*(.+?)\*\*")  # one pattern for both: the star
 def predict(key, question, *, choices=None, slider=None):
     """Ask a question, and let the reader commit to an answer. `answer_to` tells the right one, after the result.
 
-    The right answer and its reason stand under the key in `course/practice/answers`. With `choices`, the answer is one
+    The right answer and its reason stand under the key in `course/reader/answers`. With `choices`, the answer is one
     of them. With `slider=(low, high)` or `(low, high, step)` it is a number between low and high. With neither it is a
     number that the reader types. A slider without a step moves by a hundredth of its range or, if 0 < 100 * low < high,
     by equal factors, 20 per power of ten. Question and reason may hold `code`, **bold** and paragraphs. All of it is

@@ -1,6 +1,6 @@
-"""Functions to compare the levels in a notebook. `course/inspection/` measures and formats the comparisons."""
+"""Functions to compare the levels in a notebook. `course/reader/inspection/` measures and formats the comparisons."""
 
-from course.inspection.compare import (
+from course.reader.inspection.compare import (
     by_op,
     measure,
     microseconds,
@@ -9,7 +9,7 @@ from course.inspection.compare import (
     program_of,
     step_time,
 )
-from course.inspection.comparison import costs, side_by_side
+from course.reader.inspection.comparison import costs, side_by_side
 
 __all__ = [
     "by_op",

@@ -11,8 +11,8 @@ import sqlite3
 from datetime import date
 from pathlib import Path
 
-from course.builder.cells import blank_in, most_in, read_text
-from course.builder.names import all_in, depth_in, names_in, text_path
+from course.reader.notebooks.cells import blank_in, most_in, read_text
+from course.reader.notebooks.names import all_in, depth_in, names_in, text_path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / ".course" / "progress.db"
@@ -129,7 +129,7 @@ def counts(noted: dict, names: list[str]) -> dict[str, str]:
 
 def table() -> str:
     """A table as text: a row for each level (with its notebooks in `trail` and `more`), the sum, and the next step."""
-    from course.practice.session import resume
+    from course.reader.session import resume
 
     noted = load()
     names = all_in(ROOT)

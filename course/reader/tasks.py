@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-DATA = Path(__file__).resolve().parents[1] / "data"
+DATA = Path(__file__).resolve().parents[2] / "data"
 ROWS = {"linear.csv": 500, "rings.csv": 5000, "penguins.csv": 344}
 MEASURES = ("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g")
 
@@ -146,7 +146,7 @@ def _penguins(name, title, table, test, epochs, batch, rate):
     return Task(x, y, x_test, y_test, _weights(name), batches, rate, MEASURES[: x.shape[1]], title)
 
 
-# Functions that made the files. `python3 -m course.tasks` writes them again.
+# Functions that made the files. `python3 -m course.reader.tasks` writes them again.
 
 
 def normal(draw):

@@ -1,11 +1,11 @@
 """At the end of a notebook of the trail, copy the reader's functions into that level's own notebook in `mine`."""
 
-from course.builder import blanks
-from course.builder.cells import BuildError, blank_in
-from course.builder.files import replace
-from course.builder.names import MINE, ROOT, core_of
-from course.builder.notebooks import read_notebook
-from course.builder.session import HOME, WATCHED, WRITTEN
+from course.author.builder.files import replace
+from course.author.builder.session import HOME, WATCHED, WRITTEN
+from course.reader.notebooks import blanks
+from course.reader.notebooks.cells import BuildError, blank_in
+from course.reader.notebooks.names import MINE, ROOT, core_of
+from course.reader.notebooks.stored import read_notebook
 
 
 def take_along() -> None:

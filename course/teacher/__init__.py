@@ -1,1 +1,1 @@
-"""Scripts for the files in `data/`: the trained models are made here, the numbers by functions in `course/tasks.py`."""
+"""What teachers need: grades, with students' code in a process of its own, and the timetables of TEACHING.md."""

@@ -1,6 +1,6 @@
 """Generate parts of README.md, TEACHING.md and the site: timetables, three pictures and their descriptions.
 
-`python -m course.practice.teaching` rewrites the timetables and the list of notebooks in `more/`. With
+`python -m course.teacher.timetable` rewrites the timetables and the list of notebooks in `more/`. With
 the word `pictures` it also makes the pictures again, or only those whose names follow. `five_levels` measures on this
 machine. `side_by_side`, which README.md shows on light and on dark pages, and `sliders` need a browser.
 """
@@ -10,12 +10,12 @@ import re
 import sys
 from pathlib import Path
 
-from course.builder import minutes
-from course.builder.names import names_in, trail_in
-from course.builder.notebooks import from_text
-from course.builder.sitting import halves
-from course.practice.pictures import DARK, PICTURES, with_description
-from course.setup import index_page
+from course.author.builder.sitting import halves
+from course.author.pictures import DARK, PICTURES, with_description
+from course.author.setup import index_page
+from course.reader.notebooks import minutes
+from course.reader.notebooks.names import names_in, trail_in
+from course.reader.notebooks.stored import from_text
 
 ROOT = Path(__file__).resolve().parents[2]
 START = 9 * 60  # when the one-day course begins, in minutes after midnight
@@ -223,10 +223,10 @@ def one_day():
 
 def what_branches_off():
     """The map's list of the notebooks in `more/`, with links from the page that shows it."""
-    return index_page.more(ROOT, "../../../notebooks/")
+    return index_page.more(ROOT, "../../../../notebooks/")
 
 
-CONTENTS = "course/reading/prose/contents.md"
+CONTENTS = "course/author/site/prose/contents.md"
 TABLES = {  # {page: {name of a table on it: the function that makes the table}}
     "TEACHING.md": {"how long": how_long, "five weeks": five_weeks, "eight weeks": eight_weeks, "one day": one_day},
     "README.md": {},
@@ -237,7 +237,7 @@ TABLES = {  # {page: {name of a table on it: the function that makes the table}}
 def with_tables(text, tables):
     """The text of a page with these tables updated. Raises ValueError unless each table's markers stand there once."""
     for name, table in tables.items():
-        begin = f"<!-- {name}: written by course/practice/teaching.py -->\n"
+        begin = f"<!-- {name}: written by course/teacher/timetable.py -->\n"
         end = f"<!-- end of {name} -->\n"
         parts = re.split(f"(?<={re.escape(begin)})[^<]*(?={re.escape(end)})", text)
         if len(parts) != 2:

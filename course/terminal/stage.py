@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from course.setup.causes import cause
+from course.terminal.causes import cause
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -26,7 +26,7 @@ figures.you_are_here(1)
 
 # %% tags=["hide-input"]
 # a question: run me
-from course.practice import checks
+from course.reader import checks
 
 checks.predict(
     "01-ones",
@@ -173,7 +173,7 @@ up, down = loss_of([0.5 + 1e-6, 0.5], 0.0), loss_of([0.5 - 1e-6, 0.5], 0.0)
 print(f"gradient {slope:.4f}   nudged {(up - down) / 2e-6:.4f}")
 
 # %% [markdown]
-# The formula and the nudge agree. The complete training in plain Python is in `course/reference.py`. It is the course's
+# The formula and the nudge agree. The complete training in plain Python is in `course/reader/reference.py`. It is the course's
 # **record**: every level is compared with its numbers. It starts with the weights 0.309 and -0.054 and the bias 0, and
 # takes 8,000 steps. That is 200 passes through the data, called **epochs**.
 
@@ -1732,7 +1732,7 @@ compare.program_cost(dnn_classifier, net, rings, ring_fit, least_seconds(net, ri
 
 # %% tags=["hide-input", "nbval-ignore-output"]
 # the figure with two sliders: run me
-from course.figures import widgets
+from course.reader.figures import widgets
 
 flops = compare.operations(net)  # per row; its bytes are 32
 
@@ -1809,7 +1809,7 @@ compare.side_by_side(line, net)
 # the number of columns.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("01-2")
 
@@ -1834,7 +1834,7 @@ exercises.check("01-2", centre)
 # (About 7 lines. Hint: `np.ndindex(w.shape)` goes through all places. Use a nudge of `1e-6`.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("01-4")
 
@@ -1853,7 +1853,7 @@ exercises.check("01-4", slopes)
 
 # %%
 from course import tasks
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("01-5")
 
@@ -1872,7 +1872,7 @@ for rate in (0.0005, 0.02, 0.03, 0.1):
 # with a slightly higher one. (About 2 lines.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("01-5")
 

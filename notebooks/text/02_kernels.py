@@ -26,7 +26,7 @@ figures.you_are_here(2)
 
 # %% tags=["hide-input"]
 # a question: run me
-from course.practice import checks
+from course.reader import checks
 
 checks.predict(
     "02-thousand",
@@ -1037,7 +1037,7 @@ def matmul_ijk(out, x, w):
 # the arrow keys, then change `order`.
 
 # %%
-from course.figures import widgets
+from course.reader.figures import widgets
 
 widgets.explore(
     figures.loop_order,
@@ -1556,7 +1556,7 @@ for name, found in {"the line": line, "the net": net}.items():
 # `levels.hardware`.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("02-1")
 
@@ -1585,7 +1585,7 @@ exercises.check("02-1", hypotenuse)
 # (About 6 lines. Hint: begin at the last axis; shapes are aligned at the right.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("02-3")
 

@@ -15,7 +15,7 @@
 
 # %%
 from course import build, compare, figures, tasks
-from course.practice import checks
+from course.reader import checks
 
 build.watch("03_low_level")
 figures.you_are_here(3)
@@ -60,7 +60,7 @@ checks.answer_to("03-imaginary")
 # levels. **In this notebook you build what finds its gradients.** You need not follow the program yet.
 
 # %%
-from course.inspection import framework_programs, graphs, real_ones
+from course.reader.inspection import framework_programs, graphs, real_ones
 
 framework_programs.here("torch", "low", "linear")
 
@@ -579,7 +579,7 @@ print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0
 # %%
 import functools
 
-from course.figures import widgets
+from course.reader.figures import widgets
 
 numbers = {"x": 3.0, "w": 2.0, "b": 1.0, "y": 5.0}
 backwards = figures.walk_of_squared_error(Tape, constant, VJPS, **numbers)
@@ -1999,7 +1999,7 @@ real_ones.table(3)
 # compares with nudges. Write the rule with tensors: a rule in NumPy would have no gradient of its own.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("03-1")
 
@@ -2019,7 +2019,7 @@ exercises.check("03-1", dense_rule)
 # that looks reasonable:
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("03-5")
 
@@ -2047,14 +2047,14 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
 # is no error. Which of the two is right? (Check with a nudge.) Then look for the cause. This line prints the list for
 # the second formula: `print([(op, [float(x) for x in xs], float(y)) for op, xs, _, y in collected(makers, z)])`. One
 # record in it uses a tensor before the record that makes it. `tape_drawing(tape.records)`, from
-# `course.figures.drawing`, shows why: two paths lead from z to u, a short one and a long one.
+# `course.reader.figures.drawing`, shows why: two paths lead from z to u, a short one and a long one.
 #
 # Write a collector that is right for every graph. (About 10 lines. Hint: enter a record only after the makers of all
 # its inputs. A function inside the function can call itself. Keep what you have seen in a set, since a search in a
 # list would compare tensors.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("03-5")
 

@@ -8,7 +8,7 @@
 
 # %%
 from course import build, figures, tasks
-from course.practice import checks
+from course.reader import checks
 
 build.watch("04_mid_level")
 figures.you_are_here(4)
@@ -841,7 +841,7 @@ print(f"{losses[0]:.4f} {losses[1]:.4f} {losses[2]:.4f} … {losses[-1]:.4f}")
 
 # %% tags=["hide-input"]
 # the race, with two sliders: run me
-from course.figures import race, widgets
+from course.reader.figures import race, widgets
 
 RATES = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]
 
@@ -1035,7 +1035,7 @@ print(indicators[[0, 200, 300]], *species[[0, 200, 300]])
 # race.
 
 # %%
-from course.figures import penguins as penguin_figures
+from course.reader.figures import penguins as penguin_figures
 
 centred = depth[:, None] - 17.0
 columns = {
@@ -1228,7 +1228,7 @@ compare.side_by_side(line, net)
 # also run on `levels`, see `more/03_torch` and `more/05_tensorflow`.)
 
 # %%
-from course.inspection import framework_programs
+from course.reader.inspection import framework_programs
 
 framework_programs.beside(rings, dnn_classifier)
 
@@ -1252,7 +1252,7 @@ framework_programs.beside(rings, dnn_classifier)
 
 # %%
 from course import tasks
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("04-5")
 
@@ -1285,7 +1285,7 @@ for name, which in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
 # has the deviation 0. Divide it by 1.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("04-5")
 

@@ -9,7 +9,7 @@
 
 # %%
 from course import build, compare, figures, tasks
-from course.practice import checks
+from course.reader import checks
 
 build.watch("05_high_level")
 figures.you_are_here(5)
@@ -994,7 +994,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # ## What this level cost (10 min)
 #
-# We train each task in eight versions, and measure them. One version is plain Python, `course/reference.py`, which
+# We train each task in eight versions, and measure them. One version is plain Python, `course/reader/reference.py`, which
 # defines the arithmetic of all levels. Level 1 has two versions, in float64 and in float32. Level 3 has two: op by op
 # (eager), and compiled. (To save time, plain Python, level 2 and 3 eager train the net for the last hundred steps only.
 # They start from the weights that level 1 has by then.)
@@ -1021,7 +1021,7 @@ checks.predict(
 
 # %%
 from course import reference
-from course.figures import tour
+from course.reader.figures import tour
 
 regressions = [*(level.tasks.linear_regression for level in levels), linear_regression]
 line = compare.measure(task, reference.linear_regression, *regressions)
@@ -1077,7 +1077,7 @@ compare.side_by_side(line, net)
 # on level 5. **Choose a stage** with the mouse or the arrow keys. The links lead to the cells that wrote the code.
 
 # %% tags=["nbval-ignore-output"]
-from course.inspection import walk
+from course.reader.inspection import walk
 
 walk.down((task, linear_regression), (rings, dnn_classifier))
 
@@ -1094,7 +1094,7 @@ walk.down((task, linear_regression), (rings, dnn_classifier))
 # work of four rows? (In [more/05_tensorflow](more/05_tensorflow.ipynb), the first two run on `levels`.)
 
 # %%
-from course.inspection import framework_programs, real_ones
+from course.reader.inspection import framework_programs, real_ones
 
 framework_programs.beside(rings, dnn_classifier)
 
@@ -1139,7 +1139,7 @@ real_ones.table(5)
 # optimizer's memory.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("05-1")
 

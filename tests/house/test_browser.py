@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from course import build
-from course.setup import browser, workspace
+from course.author.setup import browser, workspace
 
 pytestmark = pytest.mark.timeout(900)  # the first test of each notebook runs all its cells
 
@@ -135,7 +135,7 @@ def test_the_list_of_files_is_closed_at_the_first_start_and_then_as_the_reader_l
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a browser is found whatever the PATH is")
 def test_without_a_browser_the_cure_is_told():
-    program = "from course.setup import browser; browser.main([])"
+    program = "from course.author.setup import browser; browser.main([])"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=build.ROOT, env={"PATH": ""}, capture_output=True, text=True
     )

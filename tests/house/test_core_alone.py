@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 
 LEVELS = ROOT / "tests" / "levels"
 ELSEWHERE = "stale or numba_waits or core_alone_refuses or next_process"  # these start processes of their own

@@ -10,7 +10,7 @@ import first_uses
 import numpy as np
 import pytest
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels_more.hardware.locks import once
 from levels_more.kernels import PLANS, launch, planned
 from levels_more.low_level import constant

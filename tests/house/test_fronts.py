@@ -8,7 +8,7 @@ import inspect
 import json
 import re
 
-from course.build import ROOT
+from course.author.build import ROOT
 
 GOLDEN = ROOT / "tests" / "support" / "golden" / "fronts.json"
 LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"

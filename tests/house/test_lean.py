@@ -1,6 +1,6 @@
 """What requirements.lock holds is enough for the five and the trail; where more is needed, it is said what adds it.
 
-That the notebooks run so is held by tests/course/builder/test_notebooks.py, which takes the other packages away from their kernels.
+That the notebooks run so is held by tests/course/author/builder/test_notebooks.py, which takes the other packages away from their kernels.
 """
 
 import importlib.metadata
@@ -12,7 +12,7 @@ import tomllib
 import pytest
 
 from course import build
-from course.builder.cells import BuildError
+from course.reader.notebooks.cells import BuildError
 
 LEAN = """
 import sys

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 
 OBSCURE = 0.03  # of a level's calls
 

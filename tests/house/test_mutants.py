@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from course.build import ROOT
+from course.author.build import ROOT
 
 RUN = ROOT / "tests" / "mutants" / "run.py"
 main = runpy.run_path(str(RUN))["main"]

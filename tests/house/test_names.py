@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels_more import low_level
 from levels_more.hardware import PLACE, pool
 from levels_more.low_level import (

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from course import build
-from course.setup import browser
+from course.author.setup import browser
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels import high_level as own_high
 from levels import mid_level as own_mid
 from levels_more import high_level, mid_level

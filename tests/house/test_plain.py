@@ -9,7 +9,7 @@ import textwrap
 import tokenize
 from collections import Counter
 
-from course.build import ROOT
+from course.author.build import ROOT
 
 WIDTH = 92  # characters of code, the comment behind it not counted
 FILES = sorted(path for package in ("levels", "levels_more") for path in (ROOT / package).rglob("*.py"))

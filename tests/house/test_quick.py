@@ -31,7 +31,7 @@ def test_marked_tests_run_and_a_file_without_one_is_not_read(tmp_path):
 
 
 def test_each_room_of_the_course_and_each_level_is_in_the_sample():
-    """A file with a marked test imports it. (`data` and `reading` are tried by what they have made.)"""
+    """A file with a marked test imports it. (The site is tried by what it has made.)"""
     files = [path.read_text(encoding="utf-8") for path in (build.ROOT / "tests").rglob("test_*.py")]
     marked = [text for text in files if "\n@pytest.mark.quick\n" in text]
     rooms = {path.parent.name for path in build.ROOT.glob("course/*/__init__.py")} - {"data", "reading"}

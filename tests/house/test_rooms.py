@@ -10,8 +10,8 @@ import re
 import pytest
 
 import levels_more
-from course.build import ROOT
-from course.inspection import house
+from course.author import house
+from course.author.build import ROOT
 from levels_more.high_level import EarlyStopping, Input, Sequential
 from levels_more.low_level import Module
 from levels_more.mid_level import Dense
@@ -91,7 +91,7 @@ def test_each_file_stands_in_a_room():
 
 def test_the_map_in_the_page_is_that_of_the_imports():
     page = house.PAGE.read_text(encoding="utf-8")
-    assert house.in_page(page) == house.draw(), "python -m course.inspection.house --write"
+    assert house.in_page(page) == house.draw(), "python -m course.author.house --write"
     assert ROOT == house.ROOT
 
 

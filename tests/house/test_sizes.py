@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from course.build import ROOT
+from course.author.build import ROOT
 
 FILE, FUNCTION = 310, 40
 FILES = sorted(path for package in ("levels_more", "course") for path in (ROOT / package).rglob("*.py"))

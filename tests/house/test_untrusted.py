@@ -6,8 +6,8 @@ import pytest
 from code_edges import cut_names, drawn, uneven_edges
 
 from course import build
-from course.builder.names import names_in
-from course.setup import browser
+from course.author.setup import browser
+from course.reader.notebooks.names import names_in
 
 NAMES = *names_in(build.ROOT), "trail/5_high_level"
 CODE = ".jp-RenderedHTML pre"

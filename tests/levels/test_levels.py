@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from course import build, reference, tasks
-from course.figures import LEVELS, accuracy, r_squared
-from course.figures.training import best_radius
-from course.inspection import marks
+from course.reader.figures import LEVELS, accuracy, r_squared
+from course.reader.figures.training import best_radius
+from course.reader.inspection import marks
 from levels.hardware import exp, log
 
 LINEAR = [tasks.linear, tasks.penguins_mass]

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from course.build import ROOT
+from course.author.build import ROOT
 from levels import low_level
 from levels.high_level import Model, Sequential
 from levels.low_level import GradientTape, Variable, constant, function, reduce_mean

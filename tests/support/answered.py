@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from course import build
-from course.builder import blanks
+from course.reader.notebooks import blanks
 from solutions import hardware, high_level, kernels, low_level, mid_level
 from solutions.answers import ANSWERS
 
-CHANGES = Path(__file__).resolve().parents[1] / "course" / "practice" / "changes"
+CHANGES = Path(__file__).resolve().parents[1] / "course" / "reader" / "exercises" / "changes"
 SOLUTIONS = {}
 for module in (hardware, kernels, low_level, mid_level, high_level):
     SOLUTIONS |= module.SOLUTIONS

@@ -26,7 +26,7 @@ import numpy as np
 
 import levels
 import levels_more
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels_more import distributed, hardware, high_level, kernels, low_level, mid_level, saving
 
 ONES = np.ones((2, 3), "f4")

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels.hardware import Assembler, Buffer, Device, pool, select
 
 CPU, OTHER = pool()["cpu:0"], Device("cpu:1", 2**30, simulated=True)

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from course import tasks
-from course.bench.libraries import LIBRARIES
-from course.bench.work import Work
+from course.author.bench.libraries import LIBRARIES
+from course.author.bench.work import Work
+from course.reader import tasks
 
 SLOW = {"torch": "torch.compile", "tinygrad": "lazy"}  # they need half a minute to start, and are left out of --quick
 GROWING = {  # library: its modes in the sections growth and start, one for each API

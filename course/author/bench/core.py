@@ -1,7 +1,7 @@
 """Time the core alone, without `levels_more`: a step of both tasks on each level, as a ratio to a NumPy addition.
 
-`python3 -m course.bench.core` prints a table. One unit is `v + v` for three numbers, timed in turns with each row, on
-this thread's clock, so that two versions of the core can be compared: run both, in turns, and divide.
+`python3 -m course.author.bench.core` prints a table. One unit is `v + v` for three numbers, timed in turns with each
+row, on this thread's clock, so that two versions of the core can be compared: run both, in turns, and divide.
 """
 
 import statistics
@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from course import tasks
+from course.reader import tasks
 
 UNIT = np.ones(3)
 LOOPS = 20_000  # additions for each measurement of the unit

@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PEERS = ROOT / ".course" / "peers"
 LIBRARIES = {  # library: the packages that `--peer` installs, [] for the course's own
     "levels": [],
@@ -56,7 +56,7 @@ def python_of(library, given):
 
 
 def command(library, python, *more):
-    return [python, "-m", "course.bench.worker", library, *more]
+    return [python, "-m", "course.author.bench.worker", library, *more]
 
 
 def environment(threads, **more):

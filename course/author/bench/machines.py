@@ -87,7 +87,7 @@ def by_torch(work, ranks):
 
 def main(library, ranks, file):
     """Train as one rank, and print {"seconds": of a step, "losses"} as JSON on rank 0."""
-    from course.bench.work import load
+    from course.author.bench.work import load
 
     work = load(file)
     made_by = {"levels": by_levels, "torch": by_torch}[library]
@@ -106,7 +106,7 @@ def main(library, ranks, file):
 
 def trained(library, python, ranks, file, environment):
     """Train on so many ranks. Returns the first rank's report. Raises RuntimeError with the errors if a rank fails."""
-    command = [python, "-m", "course.bench.machines", library, str(ranks), file]
+    command = [python, "-m", "course.author.bench.machines", library, str(ranks), file]
     if library == "levels" and ranks > 1:
         from levels_more.distributed.launch import mpiexec
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from course import tasks
-from course.bench import libraries, machines
-from course.bench.cases import GROWING, Case, limit, of_net, of_task
-from course.bench.libraries import CACHES, ROOT, command, environment, python_of
+from course.author.bench import libraries, machines
+from course.author.bench.cases import GROWING, Case, limit, of_net, of_task
+from course.author.bench.libraries import CACHES, ROOT, command, environment, python_of
+from course.reader import tasks
 
 TOLERANCE = 5e-4  # largest distance of float32 from float64, relative to the change of the weights
 LOOSE = {("tensorflow", "Keras fit"): 2e-3}  # its Adam computes 1 - 0.999ᵗ from a power in float32, and loses digits

@@ -5,7 +5,7 @@ A request is a line of JSON, and so is the answer:
     ["time", key, epochs]   train it for so many epochs, each in a new order -> {"seconds": all of it, shuffles too, unless `drawn`}
     ["drop", key]           forget it
 In answer to a request that cannot be met: {"skipped": why}. What the library prints goes to stderr. To time a first epoch in a
-process of its own: python -m course.bench.worker LIBRARY MODE FILE.
+process of its own: python -m course.author.bench.worker LIBRARY MODE FILE.
 """
 
 import sys
@@ -20,7 +20,7 @@ import os
 
 import numpy as np
 
-from course.bench.work import load, seconds
+from course.author.bench.work import load, seconds
 
 
 class Worker:
@@ -108,7 +108,7 @@ def main(library, *rest):
         print(json.dumps(answer), file=out, flush=True)
 
     try:
-        peer = importlib.import_module(f"course.bench.peers.{library}")
+        peer = importlib.import_module(f"course.author.bench.peers.{library}")
     except ImportError as error:
         return say({"skipped": str(error)})
     if rest:

@@ -10,14 +10,14 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from course.builder import minutes
-from course.builder.cells import BuildError, title
-from course.builder.execute import execute
-from course.builder.export import LEVELS, File, export
-from course.builder.files import SUPPORT, copy_project, write_level
-from course.builder.inputs import inputs_of, stale
-from course.builder.names import ROOT, all_in, level_of, named, names_in, notebook_path, text_path
-from course.builder.notebooks import essence, from_text, hash_of, read_notebook, write_notebook
+from course.author.builder.execute import execute
+from course.author.builder.export import LEVELS, File, export
+from course.author.builder.files import SUPPORT, copy_project, write_level
+from course.author.builder.inputs import inputs_of, stale
+from course.reader.notebooks import minutes
+from course.reader.notebooks.cells import BuildError, title
+from course.reader.notebooks.names import ROOT, all_in, level_of, named, names_in, notebook_path, text_path
+from course.reader.notebooks.stored import essence, from_text, hash_of, read_notebook, write_notebook
 
 
 def set_aside(root: Path, name: str) -> None:
@@ -126,7 +126,7 @@ def compare_file(root: Path, path: Path, built: File, name: str, notebook) -> li
 
 def main(argv: list[str], root: Path = ROOT) -> int:
     """Run `python3 -m course build`: update notebooks and levels from the texts. Returns the exit status."""
-    from course.setup.arguments import parser  # here, because notebooks import this module and do not need it
+    from course.terminal.arguments import parser  # here, because notebooks import this module and do not need it
 
     options = parser("build").parse_args(argv)
     found = []
@@ -148,7 +148,7 @@ def main(argv: list[str], root: Path = ROOT) -> int:
 
 def run(argv: list[str], root: Path = ROOT) -> int:
     """Run `python3 -m course run`: execute all notebooks, in a copy of the project without `levels`, which is kept."""
-    from course.setup.arguments import parser
+    from course.terminal.arguments import parser
 
     parser("run").parse_args(argv)
     copy = copy_project(root, Path(tempfile.mkdtemp(prefix="levels-run-")).resolve(), [])

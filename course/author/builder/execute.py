@@ -5,10 +5,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from course.builder.cells import BuildError, title
-from course.builder.files import environment
-from course.builder.names import notebook_path
-from course.builder.notebooks import METADATA
+from course.author.builder.files import environment
+from course.reader.notebooks.cells import BuildError, title
+from course.reader.notebooks.names import notebook_path
+from course.reader.notebooks.stored import METADATA
 
 
 def execute(notebook, name: str, root: Path) -> None:

@@ -12,8 +12,8 @@ import sys
 import textwrap
 from typing import NamedTuple
 
-from course.builder.cells import BuildError, Cell, is_import, is_text, read
-from course.builder.namespace import Import, Namespace
+from course.author.builder.namespace import Import, Namespace
+from course.reader.notebooks.cells import BuildError, Cell, is_import, is_text, read
 
 WIDTH = 120
 # The text of `levels/__init__.py`. Except it and `levels/support`, all files in `levels` are built from notebooks.

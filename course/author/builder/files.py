@@ -9,8 +9,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from course.builder.export import LEVELS, File
-from course.builder.names import ROOT, level_of
+from course.author.builder.export import LEVELS, File
+from course.reader.notebooks.names import ROOT, level_of
 
 # the folders that a copy of the project needs
 PARTS = "course", "data", "levels", "levels_more", "notebooks", "solutions", "tests"

@@ -6,11 +6,12 @@ import importlib.util
 import re
 from pathlib import Path
 
-from course.builder import answers, blanks
-from course.builder.cells import blank_in, read
-from course.builder.files import SUPPORT
-from course.builder.names import all_in, core_of, level_of, more_in, names_in, text_path
-from course.builder.notebooks import essence, hash_of
+from course import OFFERED
+from course.author.builder.files import SUPPORT
+from course.reader.notebooks import answers, blanks
+from course.reader.notebooks.cells import blank_in, read
+from course.reader.notebooks.names import all_in, core_of, level_of, more_in, names_in, text_path
+from course.reader.notebooks.stored import essence, hash_of
 
 # The packages that a notebook may import besides the levels beneath it. (`data` contains no modules.)
 PACKAGES = ("course", "solutions", "levels_more")
@@ -77,6 +78,10 @@ def imports_in(tree: ast.AST, package: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             home = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             found |= {f"{home}.{alias.name}" for alias in node.names}
+            if home == "course":
+                found |= {OFFERED[alias.name] for alias in node.names if alias.name in OFFERED}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "course":
+            found |= {OFFERED[node.attr]} if node.attr in OFFERED else set()
     return found
 
 

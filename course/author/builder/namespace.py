@@ -8,7 +8,7 @@ import symtable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from course.builder.cells import Cell, is_import
+from course.reader.notebooks.cells import Cell, is_import
 
 BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}  # these two are IPython's: a built level lacks them
 NOT_HANDED_ON = (ast.For, ast.While, ast.With, ast.Try)  # they define loop variables, or libraries that may be missing

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from course.builder import blanks, own_file
-from course.builder.cells import BuildError, blank_in, code_lines, title
-from course.builder.export import export
-from course.builder.files import COPY, environment, write_level
-from course.builder.names import MINE, ROOT, all_in, core_of, level_of, names_in
-from course.builder.notebooks import read_notebook
+from course.author.builder.export import export
+from course.author.builder.files import COPY, environment, write_level
+from course.reader.notebooks import blanks, own_file
+from course.reader.notebooks.cells import BuildError, blank_in, code_lines, title
+from course.reader.notebooks.names import MINE, ROOT, all_in, core_of, level_of, names_in
+from course.reader.notebooks.stored import read_notebook
 
 RAN = {}  # cell id -> the source that ran last in this kernel
 WRITTEN = {}  # the key of a blank -> its cell, as it ran last in this kernel
@@ -78,12 +78,12 @@ def remember(result) -> None:
         RAN[cell_id] = source
     if key := blank_in(source):
         # Imported here, because it needs packages that a build does not.
-        from course.practice.exercises.blanks import try_blank
+        from course.reader.exercises.blanks import try_blank
 
         WRITTEN[key] = source
         print(try_blank(source, core_of(WATCHED[0]), key, result.success))
     if HOME[0] == ROOT / MINE:
-        from course.practice.session import replay, stops  # for `resume`: restore the state, note the last cell
+        from course.reader.session import replay, stops  # for `resume`: restore the state, note the last cell
 
         if source.strip() and not replay.restore_state(WATCHED[0]):
             stops.note_cell(WATCHED[0], cell_id, source)
@@ -186,7 +186,7 @@ STEPS = 4000  # enough to see a difference; the tests run every task to its end
 FRESH = f"""
 import importlib, sys
 import numpy as np
-from course import tasks
+from course.reader import tasks
 
 level, name, path = sys.argv[1:]
 task = tasks.FOR[name]()
@@ -197,7 +197,7 @@ np.save(path, fit(task.x, task.y, task.weights, task.batches[:{STEPS}], task.lea
 
 def compare_fresh(root: Path, level: str, fit) -> None:
     """Run a task here and, with the `levels` in this folder, in a new process. Raises BuildError if any bit differs."""
-    from course import tasks
+    from course.reader import tasks
 
     name = fit.__name__
     task = tasks.FOR[name]()

@@ -6,20 +6,20 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from course.builder import own_file
-from course.builder.cells import MARKER, BuildError, code_lines
-from course.builder.export import export
-from course.builder.files import environment, write_level
-from course.builder.names import MINE, ROOT, level_of
-from course.builder.notebooks import read_notebook
-from course.builder.session import HOME, RAN, find_unsaved, site, written_by
+from course.author.builder.export import export
+from course.author.builder.files import environment, write_level
+from course.author.builder.session import HOME, RAN, find_unsaved, site, written_by
+from course.reader.notebooks import own_file
+from course.reader.notebooks.cells import MARKER, BuildError, code_lines
+from course.reader.notebooks.names import MINE, ROOT, level_of
+from course.reader.notebooks.stored import read_notebook
 
 CALL = "build.so_far("  # what the cell at the end of a sitting begins with
 STEPS = 400
 # Runs both tasks, and prints for each the first step whose loss differs from that of the arithmetic of record.
 CHECK = f"""
 import importlib, sys
-from course import reference, tasks
+from course.reader import reference, tasks
 from levels.support.elementary import exp, log
 
 level = importlib.import_module("levels." + sys.argv[1])

@@ -28,8 +28,8 @@ import warnings
 from pathlib import Path
 from typing import NamedTuple
 
-from course.programs import BESIDE, FOLDER, as_they_end, here, in_process, version_of
-from course.setup import files
+from course.reader import files
+from course.reader.programs import BESIDE, FOLDER, as_they_end, here, in_process, version_of
 
 STORED = FOLDER / "books.json"
 BOOKS = {  # library: (the book, the pattern of the file of a section)
@@ -39,7 +39,7 @@ BOOKS = {  # library: (the book, the pattern of the file of a section)
 MOST_EPOCHS = 4  # for each call that names its number of epochs
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 IPYTHON = re.compile(r"^[%!].*$", re.MULTILINE)
-WORKER = "from course.programs import books; books.answer()"
+WORKER = "from course.author.programs import books; books.answer()"
 
 
 class Section(NamedTuple):
@@ -141,7 +141,7 @@ def answer():
 
 def compare(folder, given=None):
     """Run all sections on levels_more and, if `given` holds Pythons, on the real libraries, too. Return the status."""
-    from course.bench.libraries import python_of
+    from course.author.bench.libraries import python_of
 
     found = sections(folder)
     homes = ["levels_more"] if given is None else ["levels_more", "real"]

@@ -1,4 +1,4 @@
-"""Check that the places named in `course.inspection.questions` are still there in the installed libraries.
+"""Check that the places named in `course.reader.inspection.questions` are still there in the installed libraries.
 
 A place is a name and a word. The word must stand in what defines the name, so that a declaration, an empty method or a
 function that now does something else is not taken for the place.
@@ -15,7 +15,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from course.inspection.questions import NAMES, QUESTIONS, VERSIONS
+from course.reader.inspection.questions import NAMES, QUESTIONS, VERSIONS
 
 FOUND = "found"
 MOVED = "moved"
@@ -138,7 +138,7 @@ def elsewhere(there, folder, most=3):
 
 def installed(given):
     """Return {package: (the folder of installed packages that contains it, its version)} for installed packages."""
-    from course.bench.libraries import environment, python_of
+    from course.author.bench.libraries import environment, python_of
 
     told = {}
     for library in dict.fromkeys(PYTHON_OF.values()):

@@ -9,8 +9,8 @@ import stat
 from datetime import datetime
 from pathlib import Path
 
-from course.builder.cells import BuildError
-from course.builder.files import replace
+from course.author.builder.files import replace
+from course.reader.notebooks.cells import BuildError
 
 LIST = "kept.json"
 UNDO = "`python3 -m course undo` puts it back"

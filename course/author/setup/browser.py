@@ -12,9 +12,9 @@ import time
 import urllib.request
 from pathlib import Path
 
-from course.builder.files import environment
-from course.builder.names import ROOT
-from course.setup import workspace
+from course.author.builder.files import environment
+from course.author.setup import workspace
+from course.reader.notebooks.names import ROOT
 
 SHOTS = ROOT / ".course" / "screenshots"
 COMMANDS = (

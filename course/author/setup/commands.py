@@ -5,16 +5,16 @@ import platform
 import sys
 import webbrowser
 
-from course.setup.arguments import COMMANDS as HELP
-from course.setup.environment import CORE, MEGABYTES, TEST
-from course.setup.stage import fail, hand_over
-from course.setup.wheelhouse import wheelhouse
+from course.author.setup.environment import CORE, MEGABYTES, TEST
+from course.author.setup.wheelhouse import wheelhouse
+from course.terminal.arguments import COMMANDS as HELP
+from course.terminal.stage import fail, hand_over
 
 
 def lab(arguments):
-    from course import build
-    from course.builder.cells import BuildError
-    from course.setup import depth, warmup, workspace
+    from course.author import build
+    from course.author.setup import depth, warmup, workspace
+    from course.reader.notebooks.cells import BuildError
 
     if "--answers" in arguments:
         os.environ["COURSE_ANSWERS"] = "1"
@@ -48,10 +48,10 @@ def without_option(arguments, name):
 
 
 def resume(arguments):
-    from course import build
-    from course.builder.cells import BuildError
-    from course.practice.session import resume
-    from course.setup import workspace
+    from course.author import build
+    from course.author.setup import workspace
+    from course.reader.notebooks.cells import BuildError
+    from course.reader.session import resume
 
     try:
         lines = workspace.open_desk(build.ROOT)
@@ -64,9 +64,9 @@ def resume(arguments):
 
 def open_lab(arguments, opened):
     """Open JupyterLab on the desk. If it runs already, open that one: in two servers, a file would have two editors."""
-    from course import build
-    from course.setup import lab as jupyterlab
-    from course.setup import workspace
+    from course.author import build
+    from course.author.setup import lab as jupyterlab
+    from course.author.setup import workspace
 
     desk = build.ROOT / build.MINE
     server = jupyterlab.running(desk) or jupyterlab.started_elsewhere(build.ROOT, desk)
@@ -98,7 +98,7 @@ def test(arguments):
 
 
 def browser_test(arguments):
-    from course.setup.browser import main
+    from course.author.setup.browser import main
 
     return main(arguments)
 
@@ -109,20 +109,20 @@ def setup(arguments):
 
 
 def build(arguments):
-    from course.builder.cli import main
+    from course.author.builder.cli import main
 
     return main(arguments)
 
 
 def run(arguments):
-    from course.builder.cli import run
+    from course.author.builder.cli import run
 
     return run(arguments)
 
 
 def progress(arguments):
-    from course.builder.cells import BuildError
-    from course.practice.progress import table
+    from course.reader.notebooks.cells import BuildError
+    from course.reader.progress import table
 
     try:
         print(table())
@@ -133,7 +133,7 @@ def progress(arguments):
 
 def keeping(command):
     def keep(arguments):
-        from course.setup.reset import main
+        from course.author.setup.reset import main
 
         return main(command, arguments)
 
@@ -141,37 +141,37 @@ def keeping(command):
 
 
 def grade(arguments):
-    from course.practice.grading.grade import main
+    from course.teacher.grading.grade import main
 
     return main(arguments)
 
 
 def bench(arguments):
-    from course.bench.cli import main
+    from course.author.bench.cli import main
 
     return main(arguments)
 
 
 def serve(arguments):
-    from course.serving import main
+    from course.reader.serving import main
 
     return main(arguments)
 
 
 def site(arguments):
-    from course.reading import main
+    from course.author.site import main
 
     return main(arguments)
 
 
 def programs(arguments):
-    from course.programs import main
+    from course.reader.programs import main
 
     return main(arguments)
 
 
 JUPYTER = "lab", "resume", "test", "browser-test", "build", "run", "programs"  # those that start notebooks or kernels
-COMMANDS = {  # name: (its function, the lock it needs); the arguments are in course/setup/arguments.py
+COMMANDS = {  # name: (its function, the lock it needs); the arguments are in course/terminal/arguments.py
     "lab": (lab, CORE),
     "test": (test, TEST),
     "browser-test": (browser_test, TEST),

@@ -18,12 +18,12 @@ import textwrap
 import tomllib
 from pathlib import Path
 
-from course.builder import blanks
-from course.builder.cells import BuildError, code_lines, most_in
-from course.builder.files import replace
-from course.builder.names import DESK, MINE, depth_in, desk_words, level_of, names_in
-from course.builder.notebooks import hash_of
-from course.setup.arguments import DEPTHS
+from course.author.builder.files import replace
+from course.reader.notebooks import blanks
+from course.reader.notebooks.cells import BuildError, code_lines, most_in
+from course.reader.notebooks.names import DESK, MINE, depth_in, desk_words, level_of, names_in
+from course.reader.notebooks.stored import hash_of
+from course.terminal.arguments import DEPTHS
 
 HINTS = Path("solutions") / "at_most"
 STUB = {"contract", "given", "stub"}

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 
-from course.setup.stage import ROOT, fail
+from course.terminal.stage import ROOT, fail
 
 PYTHONS = (3, 11), (3, 14)  # the oldest and the newest for which every package has a wheel
 VENV = os.path.join(ROOT, ".venv")

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.builder import minutes
-from course.builder.cells import read_text
-from course.builder.names import more_in, names_in, text_path, trail_in
-from course.builder.notebooks import from_text
+from course.reader.notebooks import minutes
+from course.reader.notebooks.cells import read_text
+from course.reader.notebooks.names import more_in, names_in, text_path, trail_in
+from course.reader.notebooks.stored import from_text
 
 FILE = "map.md"
 # The one answer to "where do I begin?"; README and the site give it, too.

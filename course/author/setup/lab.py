@@ -9,7 +9,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from course.setup.stage import held
+from course.terminal.stage import held
 
 CUSTOM = "custom"  # the folder beside this file with custom.css
 LOCKS = []  # open files: the lock on a file lasts until it is closed

@@ -13,10 +13,10 @@ import sys
 import tempfile
 import time
 
-from course.setup import environment
-from course.setup.environment import CORE, PYTHON, STAMP, TEST, VENV, fitting, version_text
-from course.setup.stage import ROOT, fail, held, stage
-from course.setup.wheelhouse import from_wheelhouse
+from course.author.setup import environment
+from course.author.setup.environment import CORE, PYTHON, STAMP, TEST, VENV, fitting, version_text
+from course.author.setup.wheelhouse import from_wheelhouse
+from course.terminal.stage import ROOT, fail, held, stage
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import copy
 import difflib
 import re
 
-from course.builder.cells import blank_in, most_in, title
+from course.reader.notebooks.cells import blank_in, most_in, title
 
 EXERCISE = re.compile(r"""^exercises\.check\(\s*["']([\w-]+)["']""", re.MULTILINE)
 ALIKE = 0.6  # the least similarity, from 0 to 1, of a cell to its new version

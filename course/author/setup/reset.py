@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-from course.builder.cells import BuildError
-from course.builder.names import MINE, ROOT, level_of, named, names_in
-from course.setup import backup, workspace
-from course.setup.arguments import parser
+from course.author.setup import backup, workspace
+from course.reader.notebooks.cells import BuildError
+from course.reader.notebooks.names import MINE, ROOT, level_of, named, names_in
+from course.terminal.arguments import parser
 
 RELOAD = "Is it open in JupyterLab? Then choose File > Reload Notebook from Disk, and restart its kernel."
 

@@ -15,12 +15,14 @@ def begin(root: Path) -> subprocess.Popen:
     """Start compiling in a process without output and with low priority. Returns the process."""
     quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     polite = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)  # on Windows
-    return subprocess.Popen([sys.executable, "-m", "course.setup.warmup"], cwd=root, creationflags=polite, **quiet)
+    return subprocess.Popen(
+        [sys.executable, "-m", "course.author.setup.warmup"], cwd=root, creationflags=polite, **quiet
+    )
 
 
 def compile_kernels() -> None:
     """Run a step of each task, op by op, in both dtypes, on levels 2 to 5. The compiled kernels are cached."""
-    from course import tasks
+    from course.reader import tasks
     from levels import kernels, low_level
     from levels.high_level import Sequential
     from levels.kernels import tasks as launched  # noqa: F401 (a room is an attribute once it was imported)

@@ -6,10 +6,10 @@ import os
 import shutil
 import sys
 
-from course.setup.arguments import parser
-from course.setup.causes import machine
-from course.setup.environment import TEST, digest, version_text
-from course.setup.stage import ROOT, fail, stage
+from course.author.setup.environment import TEST, digest, version_text
+from course.terminal.arguments import parser
+from course.terminal.causes import machine
+from course.terminal.stage import ROOT, fail, stage
 
 LIST = "course-wheels.json"  # in a wheelhouse: the platform and the lock of its packages
 

@@ -15,13 +15,13 @@ import webbrowser
 from pathlib import Path
 from typing import NamedTuple
 
-from course.builder.cells import MARKER, BuildError
-from course.builder.export import LEVELS, export
-from course.builder.files import replace, support_in
-from course.builder.names import MINE, all_in, level_of, names_in, text_path
-from course.builder.notebooks import from_text, read_notebook
-from course.setup import backup, depth, index_page, lab
-from course.setup.merge import ASIDE, content, merge, without_place
+from course.author.builder.export import LEVELS, export
+from course.author.builder.files import replace, support_in
+from course.author.setup import backup, depth, index_page, lab
+from course.author.setup.merge import ASIDE, content, merge, without_place
+from course.reader.notebooks.cells import MARKER, BuildError
+from course.reader.notebooks.names import MINE, all_in, level_of, names_in, text_path
+from course.reader.notebooks.stored import from_text, read_notebook
 
 EXTENSIONS = Path(__file__).resolve().parent / "labextensions"  # JupyterLab extensions, written by hand
 BASE = f"{MINE}/.course/base"  # the course's version of each notebook at the last copy or merge

@@ -16,21 +16,21 @@ from pathlib import Path
 
 from docutils.nodes import make_id
 
-from course.builder.files import environment
-from course.builder.names import ROOT, more_in, names_in, trail_in
-from course.builder.notebooks import hash_of
-from course.inspection import real_ones
-from course.inspection.source_index import places
-from course.reading import alive, names, trains
-from course.setup import index_page
-from course.setup.arguments import parser
+from course.author.builder.files import environment
+from course.author.setup import index_page
+from course.author.site import alive, names, trains
+from course.reader.inspection import real_ones
+from course.reader.inspection.source_index import places
+from course.reader.notebooks.names import ROOT, more_in, names_in, trail_in
+from course.reader.notebooks.stored import hash_of
+from course.terminal.arguments import parser
 
 PAGES = Path(__file__).resolve().parent / "prose"
 # Parts of links from and to these pages, which are removed: on the site the pages are at the top level.
-HERE = "course/reading/prose/"
-UP = "../../../"
+HERE = "course/author/site/prose/"
+UP = "../../../../"
 COPIED = "TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures", "data/README.md"
-BENCH = "course/bench/README.md", "course/bench/results.md", "course/bench/results.png"
+BENCH = "course/author/bench/README.md", "course/author/bench/results.md", "course/author/bench/results.png"
 
 STAMP = "made-of.txt"  # in the folder of a site: a hash of its sources
 HOUSE = 'class="side-by-side tabs choose"'  # the five levels side by side, as notebook 05 shows them

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course import figures, tasks
-from course.figures import race
-from course.practice.checks import spelled
+from course.reader import figures, tasks
+from course.reader.checks import spelled
+from course.reader.figures import race
 
 
 class Alive(NamedTuple):
@@ -26,7 +26,7 @@ class Alive(NamedTuple):
 
 def step_cost():
     """The net of notebook 01, with the speeds of the machine that builds the site."""
-    from course import compare
+    from course.reader import compare
     from levels.hardware import pool
     from levels.hardware.tasks import net_row
     from levels.support.measure import lane_peak

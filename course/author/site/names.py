@@ -9,11 +9,11 @@ import re
 
 from docutils.nodes import make_id
 
-from course.builder.names import ROOT
-from course.figures import LEVELS
-from course.inspection import house
-from course.inspection.framework_names import NOTEBOOKS
-from course.inspection.source_index import MORE, definitions_in, places_of_more
+from course.author import house
+from course.reader.figures import LEVELS
+from course.reader.inspection.framework_names import NOTEBOOKS
+from course.reader.inspection.source_index import MORE, definitions_in, places_of_more
+from course.reader.notebooks.names import ROOT
 
 INDEX = """# The names
 

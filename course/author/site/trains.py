@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course import compare, tasks
+from course.reader import compare, tasks
 
 TEMPLATE = Path(__file__).resolve().parent / "prose" / "train.html"
 FOLDER = "programs"  # the folder of that file on the site

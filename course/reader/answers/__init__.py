@@ -14,7 +14,7 @@ import difflib
 from pathlib import Path
 from typing import NamedTuple
 
-from course.builder.answers import kept
+from course.reader.notebooks.answers import kept
 
 FOLDER = Path(__file__).resolve().parent
 

@@ -18,9 +18,9 @@ import types
 
 import numpy as np
 
-from course.practice.cases.output import CapturedOutput
-from course.practice.cases.plain_data import describe, flatten, held
-from course.practice.checks import brief, in_one_line
+from course.reader.cases.output import CapturedOutput
+from course.reader.cases.plain_data import describe, flatten, held
+from course.reader.checks import brief, in_one_line
 
 TIME_LIMIT = 10  # seconds that one call may take
 QUESTIONS = {}  # name -> a function of a `Solution` and of plain data
@@ -200,7 +200,7 @@ class Solution:
 
     def losses(self, key, level, steps=20):
         """{task: the losses of its first steps}, on the built level with this function in place of the level's own."""
-        from course import tasks
+        from course.reader import tasks
 
         found = {}
         with self.placed(key, level):

@@ -5,9 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from course.practice.cases import KEPT, Wrong, cases, question
-from course.practice.cases.drawn import drawn
-from course.practice.cases.plain_data import describe
+from course.reader.cases import KEPT, Wrong, cases, question
+from course.reader.cases.drawn import drawn
+from course.reader.cases.plain_data import describe
 
 
 @question

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from course.practice.cases import Wrong, cases, question
-from course.practice.cases.plain_data import describe
+from course.reader.cases import Wrong, cases, question
+from course.reader.cases.plain_data import describe
 
 
 @question

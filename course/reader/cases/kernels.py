@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from course.practice.cases import KEPT, Wrong, cases, question
-from course.practice.cases.drawn import drawn
-from course.practice.cases.hardware import in_a_program
-from course.practice.cases.plain_data import describe, held
+from course.reader.cases import KEPT, Wrong, cases, question
+from course.reader.cases.drawn import drawn
+from course.reader.cases.hardware import in_a_program
+from course.reader.cases.plain_data import describe, held
 
 
 def compiler():

@@ -4,11 +4,11 @@ import operator
 
 import numpy as np
 
-from course.inspection.graphs import listed
-from course.practice.cases import Wrong, cases, question
-from course.practice.cases.drawn import drawn
-from course.practice.cases.interpreting import all_interpreted, interpreted
-from course.practice.cases.plain_data import describe
+from course.reader.cases import Wrong, cases, question
+from course.reader.cases.drawn import drawn
+from course.reader.cases.interpreting import all_interpreted, interpreted
+from course.reader.cases.plain_data import describe
+from course.reader.inspection.graphs import listed
 
 
 def numbers(mine, said, result):

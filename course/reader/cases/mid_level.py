@@ -4,9 +4,9 @@ import functools
 
 import numpy as np
 
-from course.practice.cases import KEPT, Wrong, cases, question
-from course.practice.cases.drawn import drawn
-from course.practice.cases.interpreting import interpreted
+from course.reader.cases import KEPT, Wrong, cases, question
+from course.reader.cases.drawn import drawn
+from course.reader.cases.interpreting import interpreted
 
 
 def all_interpreted(cases_of):

@@ -6,11 +6,11 @@ check must reject. A check draws its inputs from a random generator. In the note
 that a failing case can be reproduced. Grading uses any seed.
 """
 
-from course.practice import progress
-from course.practice.cases import at_most  # noqa: F401 (its cases)
-from course.practice.exercises import hardware, high_level, kernels, low_level, mid_level  # noqa: F401 (their checks)
-from course.practice.exercises.judge import EXERCISES, Verdict, verdict
-from course.practice.exercises.standalone import begin
+from course.reader import progress
+from course.reader.cases import at_most  # noqa: F401 (its cases)
+from course.reader.exercises import hardware, high_level, kernels, low_level, mid_level  # noqa: F401 (their checks)
+from course.reader.exercises.judge import EXERCISES, Verdict, verdict
+from course.reader.exercises.standalone import begin
 
 __all__ = ["EXERCISES", "Verdict", "begin", "check", "verdict"]
 

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course.builder import blanks
-from course.practice import progress
-from course.practice.cases import KEPT, Blank, CapturedOutput, Wrong, answer, short
-from course.practice.cases.plain_data import Other, describe, pack, unpack
-from course.practice.checks import brief
-from course.practice.exercises.judge import equal
+from course.reader import progress
+from course.reader.cases import KEPT, Blank, CapturedOutput, Wrong, answer, short
+from course.reader.cases.plain_data import Other, describe, pack, unpack
+from course.reader.checks import brief
+from course.reader.exercises.judge import equal
+from course.reader.notebooks import blanks
 
 # {key of a blank: what gives the same bits as the course's function}, for each blank that can be right with other bits
 SAME_BITS = {

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from course.practice.cases import Wrong, called
-from course.practice.cases.hardware import centred, loss, nudged_slopes, turned
-from course.practice.checks import brief
-from course.practice.exercises.judge import exercise
+from course.reader.cases import Wrong, called
+from course.reader.cases.hardware import centred, loss, nudged_slopes, turned
+from course.reader.checks import brief
+from course.reader.exercises.judge import exercise
 
 
 def added_in_pairs(x):

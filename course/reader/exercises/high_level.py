@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 
-from course.practice.cases import Wrong, called
-from course.practice.cases.high_level import callback_told, fitted, rule_of_softmax, units_counted
-from course.practice.cases.plain_data import describe
-from course.practice.exercises.judge import exercise
+from course.reader.cases import Wrong, called
+from course.reader.cases.high_level import callback_told, fitted, rule_of_softmax, units_counted
+from course.reader.cases.plain_data import describe
+from course.reader.exercises.judge import exercise
 
 
 @exercise("05-1", lines=5)

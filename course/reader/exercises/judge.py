@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course.practice import cases
-from course.practice.cases import Blank, Wrong
-from course.practice.cases.plain_data import describe, pack, unpack
-from course.practice.checks import brief, plain
+from course.reader import cases
+from course.reader.cases import Blank, Wrong
+from course.reader.cases.plain_data import describe, pack, unpack
+from course.reader.checks import brief, plain
 
 EXERCISES = {}  # "01-3" -> Exercise
 

@@ -5,10 +5,10 @@ from numbers import Real
 
 import numpy as np
 
-from course.practice.cases import Wrong, called
-from course.practice.cases.kernels import bytes_held, kernel_ran, scalars_compiled
-from course.practice.cases.plain_data import describe
-from course.practice.exercises.judge import exercise
+from course.reader.cases import Wrong, called
+from course.reader.cases.kernels import bytes_held, kernel_ran, scalars_compiled
+from course.reader.cases.plain_data import describe
+from course.reader.exercises.judge import exercise
 
 FILL = 7.5  # what a result holds before its kernel runs
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from course.practice.cases import Wrong
-from course.practice.cases.low_level import (
+from course.reader.cases import Wrong
+from course.reader.cases.low_level import (
     function_and_slope,
     function_traced,
     graph_passed,
@@ -13,8 +13,8 @@ from course.practice.cases.low_level import (
     rule_of_a_layer,
     trained,
 )
-from course.practice.cases.plain_data import describe
-from course.practice.exercises.judge import exercise
+from course.reader.cases.plain_data import describe
+from course.reader.exercises.judge import exercise
 
 NEAR = {"f8": 1e-9, "f4": 1e-4}  # the tolerance, relative to the largest expected number
 

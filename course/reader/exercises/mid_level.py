@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from course.practice.cases import Wrong, called
-from course.practice.cases.mid_level import (
+from course.reader.cases import Wrong, called
+from course.reader.cases.mid_level import (
     layer_at_first,
     layer_with_weights,
     loss_of,
@@ -12,8 +12,8 @@ from course.practice.cases.mid_level import (
     slope_of_a_loss,
     steps_taken,
 )
-from course.practice.cases.plain_data import describe
-from course.practice.exercises.judge import exercise
+from course.reader.cases.plain_data import describe
+from course.reader.exercises.judge import exercise
 
 
 @exercise("04-1", lines=5)

@@ -1,8 +1,8 @@
 """The pictures of the course. The title of each states its finding, and its text repeats it in words."""
 
-from course.figures.characters import attention, stages
-from course.figures.matrices import ORDERS, loop_order
-from course.figures.memory import (
+from course.reader.figures.characters import attention, stages
+from course.reader.figures.matrices import ORDERS, loop_order
+from course.reader.figures.memory import (
     accumulators,
     bandwidths,
     farthest,
@@ -12,7 +12,7 @@ from course.figures.memory import (
     staircase,
     step_cost,
 )
-from course.figures.picture import (
+from course.reader.figures.picture import (
     BLANK,
     DATA,
     GREY,
@@ -28,9 +28,9 @@ from course.figures.picture import (
     tint,
     you_are_here,
 )
-from course.figures.pipeline import pipeline, timeline
-from course.figures.tape import tape_backwards, walk_of_squared_error
-from course.figures.training import (
+from course.reader.figures.pipeline import pipeline, timeline
+from course.reader.figures.tape import tape_backwards, walk_of_squared_error
+from course.reader.figures.training import (
     accuracy,
     before_and_after,
     by_heart,

@@ -1,6 +1,6 @@
 """The picture of `python3 -m course bench`."""
 
-from course.figures import GREY, HUES, short, styled
+from course.reader.figures import GREY, HUES, short, styled
 
 COLORS = {  # one per library; the levels have their own (HUES)
     "NumPy": "#555555",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.figures.picture import GREY, HUES, ink, styled
+from course.reader.figures.picture import GREY, HUES, ink, styled
 
 
 @styled(height=3.8)

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from html import escape
 
-from course.figures.layout import DROP, GAP, WIDTH, across, layers
+from course.reader.figures.layout import DROP, GAP, WIDTH, across, layers
 
 # fills: tints of the course's blue, orange and grey
 CONSTANT = "#D3E6F4"

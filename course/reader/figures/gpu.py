@@ -2,7 +2,7 @@
 
 from matplotlib.patches import Rectangle
 
-from course.figures import DATA, GREY, MODEL, styled, tint
+from course.reader.figures import DATA, GREY, MODEL, styled, tint
 
 THREADS = 16  # in the block that is drawn
 WROTE = ("#F4F4F4", "#FBE3D6")  # colors of a cell that was not written, and of one that was

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.figures import DATA, GREY, HUES, binary, ink, plain, styled
+from course.reader.figures import DATA, GREY, HUES, binary, ink, plain, styled
 
 
 @styled(height=3.0, left=0.11, right=0.97, bottom=0.18, top=0.86)

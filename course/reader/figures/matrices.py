@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 from matplotlib.collections import PolyCollection
 
-from course.figures.picture import DATA, styled
+from course.reader.figures.picture import DATA, styled
 
 MATRICES = dict(x="ik", w="kj", out="ij")  # accessed by out[i, j] += x[i, k] * w[k, j]
 ORDERS = ("ikj", "kij", "ijk", "jik", "kji", "jki")  # of its three loops, outermost first; from few loads to many

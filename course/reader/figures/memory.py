@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.transforms import Bbox
 
-from course.figures.picture import BLANK, DATA, GREY, MODEL, binary, plain, short, styled
+from course.reader.figures.picture import BLANK, DATA, GREY, MODEL, binary, plain, short, styled
 
 
 def host_caches():

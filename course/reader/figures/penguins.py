@@ -1,6 +1,6 @@
 """The penguins' picture: one line for all of them, or one for each species."""
 
-from course.figures import BLANK, ink, styled
+from course.reader.figures import BLANK, ink, styled
 
 LOOKS = {  # color, marker, line style, y offset of the name (two lines nearly coincide, so their names are moved apart)
     "Adelie": ("#E69F00", "o", "-", 5),

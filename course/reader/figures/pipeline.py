@@ -4,8 +4,8 @@ import textwrap
 
 from matplotlib.patches import FancyBboxPatch
 
-from course.figures.picture import DATA, GREY, MODEL, short, styled, tint
-from course.figures.tape import COOL, ELEMENTS, ROW_NUMBERS
+from course.reader.figures.picture import DATA, GREY, MODEL, short, styled, tint
+from course.reader.figures.tape import COOL, ELEMENTS, ROW_NUMBERS
 
 HOLDS = {  # {name of a stage: what it holds}; {n} is its argument, {units} its input
     "from_tensor_slices": "{count:,} rows of\n{rows}",

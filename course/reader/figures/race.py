@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.collections import LineCollection
 
-from course.figures import BLANK, ink, short, styled
+from course.reader.figures import BLANK, ink, short, styled
 
 RACERS = (  # color, marker, width: the widths differ, so that all are visible when they overlap
     ("#0072B2", "o", 3.4),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.figures import BLANK, ink, plain, styled
+from course.reader.figures import BLANK, ink, plain, styled
 
 
 @styled(height=3.2)

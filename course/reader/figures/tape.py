@@ -6,9 +6,9 @@ from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
 from matplotlib.path import Path as Curve
 from matplotlib.transforms import Affine2D
 
-from course.figures import drawing
-from course.figures.matrices import LOADED
-from course.figures.picture import BLANK, DATA, GREY, styled
+from course.reader.figures import drawing
+from course.reader.figures.matrices import LOADED
+from course.reader.figures.picture import BLANK, DATA, GREY, styled
 
 NUDGE = 1e-6  # the amount by which a leaf is raised and lowered
 

@@ -5,8 +5,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator
 from matplotlib.transforms import Affine2D
 
-from course.figures import GREY, HUES, plain, short, styled
-from course.inspection.comparison import bits_of, launches_of, micro
+from course.reader.figures import GREY, HUES, plain, short, styled
+from course.reader.inspection.comparison import bits_of, launches_of, micro
 
 # px
 WIDTH = 900

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.patches import Polygon, Rectangle
 
-from course.figures import DATA, GREY, MODEL, ink, plain, styled
+from course.reader.figures import DATA, GREY, MODEL, ink, plain, styled
 
 ROWS = ("#F0C566", "#9AD2F2", "#66C5AB", "#E0AFCA")  # one per row of x: hues of Okabe and Ito (2008), for black text
 

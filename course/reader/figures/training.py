@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.figures.picture import DATA, GREY, HUES, MODEL, ink, plain, styled
+from course.reader.figures.picture import DATA, GREY, HUES, MODEL, ink, plain, styled
 
 
 @styled()

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from course import reference
-from course.builder.names import level_of
-from course.builder.session import WATCHED
-from course.figures import LEVELS
-from course.inspection.comparison import Comparison, Row, score_of
-from course.inspection.marks import line_counts, read
+from course.author.builder.session import WATCHED
+from course.reader import reference
+from course.reader.figures import LEVELS
+from course.reader.inspection.comparison import Comparison, Row, score_of
+from course.reader.inspection.marks import line_counts, read
+from course.reader.notebooks.names import level_of
 
 
 def by_level(tasks):
@@ -27,7 +27,12 @@ def by_level(tasks):
     found = {}
     for task in tasks:
         package, *rooms = task.__module__.split(".")
-        place = rooms[0] if package in ("levels", "course") else level_of(WATCHED[0]) if WATCHED else None
+        if package == "levels":
+            place = rooms[0]
+        elif package == "course":
+            place = rooms[-1]
+        else:
+            place = level_of(WATCHED[0]) if WATCHED else None
         if place not in ("reference", *LEVELS):
             raise ValueError(
                 f"{task.__module__}.{task.__name__} is on no level; the levels are reference, {', '.join(LEVELS)}"

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from course.figures import accuracy, r_squared, short
-from course.inspection import side_by_side as page
+from course.reader.figures import accuracy, r_squared, short
+from course.reader.inspection import side_by_side as page
 
 
 class Row(NamedTuple):

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from course import programs
-from course.inspection import compare
-from course.inspection import side_by_side as page
-from course.inspection.marks import line_counts, read, read_program
+from course.reader import programs
+from course.reader.inspection import compare
+from course.reader.inspection import side_by_side as page
+from course.reader.inspection.marks import line_counts, read, read_program
 
 APIS = {3: "low", 4: "mid", 5: "high"}  # {level of the course: the API that corresponds to it}
 TASKS = {"linear_regression": "linear", "dnn_classifier": "rings"}

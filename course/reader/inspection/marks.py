@@ -10,7 +10,7 @@ import re
 import textwrap
 from typing import NamedTuple
 
-from course.builder.cells import MARKER, code_of
+from course.reader.notebooks.cells import MARKER, code_of
 
 MARKS = ("model", "forward", "loss", "backward", "update")
 AROUND = "around"  # code without a mark: the rows of a batch, the loop, the answer

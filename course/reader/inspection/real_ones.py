@@ -5,8 +5,8 @@ import re
 import textwrap
 from typing import NamedTuple
 
-from course.inspection.questions import NAMES, QUESTIONS
-from course.inspection.source_index import places
+from course.reader.inspection.questions import NAMES, QUESTIONS
+from course.reader.inspection.source_index import places
 
 HEADS = "here", "in PyTorch", "in TensorFlow, Keras"
 

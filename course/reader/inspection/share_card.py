@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course.builder import session
-from course.figures import DATA, HUES, binary, farthest, host_caches, short
-from course.figures.tour import hue, micro
-from course.setup import files
+from course.author.builder import session
+from course.reader import files
+from course.reader.figures import DATA, HUES, binary, farthest, host_caches, short
+from course.reader.figures.tour import hue, micro
 
 # px: size of the card, distance from row to row
 WIDTH = 900

@@ -3,7 +3,7 @@
 It shows one or more compare.Comparison, or a framework_programs.Spellings. The page consists of plain tables, `<pre>`
 and `<details>`, so it remains readable without styles and scripts: on GitHub, and in a notebook that JupyterLab does
 not trust (see code_lines.py). side_by_side.css decides which columns are beside each other.
-`python -m course.practice.teaching pictures side_by_side` takes the pictures in README.md.
+`python -m course.teacher.timetable pictures side_by_side` takes the pictures in README.md.
 """
 
 import html
@@ -12,11 +12,11 @@ import itertools
 import re
 from pathlib import Path
 
-from course.figures import HUES, LEVELS
-from course.inspection import code_lines
-from course.inspection.code_lines import left
-from course.inspection.marks import AROUND, MARKS
-from course.setup import files
+from course.reader import files
+from course.reader.figures import HUES, LEVELS
+from course.reader.inspection import code_lines
+from course.reader.inspection.code_lines import left
+from course.reader.inspection.marks import AROUND, MARKS
 
 NAMES = {level: f"{name.replace('_level', '-level API')}" for level, name in enumerate(LEVELS, 1)}
 COLUMNS = {0: "plain Python", **NAMES, "tf": "TensorFlow", "torch": "PyTorch"}

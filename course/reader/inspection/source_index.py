@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.builder.names import ROOT
-from course.builder.notebooks import hash_of
-from course.builder.session import HOME, WATCHED
-from course.figures import LEVELS
+from course.author.builder.session import HOME, WATCHED
+from course.reader.figures import LEVELS
+from course.reader.notebooks.names import ROOT
+from course.reader.notebooks.stored import hash_of
 
 CELL = re.compile(r"^# %%(.*)\n((?:(?!# %%).*\n?)*)", re.MULTILINE)
 HEADING = re.compile(r"^# (#{2,3}) (.*)$", re.MULTILINE)
@@ -89,7 +89,7 @@ def places(root=ROOT):
 
 
 def cell_of(place, root=ROOT):
-    """The id of the cell that defines a Place's name, as `course.builder.notebooks` computes it."""
+    """The id of the cell that defines a Place's name, as `course.reader.notebooks.stored` computes it."""
     text = (root / "notebooks" / "text" / f"{place.notebook}.py").read_text(encoding="utf-8")
     cells = [source.strip() for _, source in CELL.findall(text) if source.startswith(f"#| export {place.room}")]
     head = place.source.split("\n")[0]  # for a blank, only the built file has the rest

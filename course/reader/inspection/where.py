@@ -4,10 +4,10 @@ import difflib
 import html
 import re
 
-from course.builder.names import ROOT
-from course.figures import LEVELS
-from course.inspection import framework_names
-from course.inspection.source_index import MORE, Place, front_modules, places
+from course.reader.figures import LEVELS
+from course.reader.inspection import framework_names
+from course.reader.inspection.source_index import MORE, Place, front_modules, places
+from course.reader.notebooks.names import ROOT
 
 NAMES = """
     Linear = Dense                              InputLayer = Input

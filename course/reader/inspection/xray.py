@@ -9,10 +9,10 @@ import json
 import sys
 from contextlib import contextmanager, nullcontext
 
-from course.figures import HUES, LEVELS
-from course.inspection.listener import Listener, metrics_of, watched
-from course.inspection.source_index import place_of, places
-from course.setup import files
+from course.reader import files
+from course.reader.figures import HUES, LEVELS
+from course.reader.inspection.listener import Listener, metrics_of, watched
+from course.reader.inspection.source_index import place_of, places
 
 WIDTH = 220  # px, for the whole step
 

@@ -1,10 +1,10 @@
-"""Where the answers to the predictions are kept, `course/practice/answers`, and which of them a cell needs."""
+"""Where the answers to the predictions are kept, `course/reader/answers`, and which of them a cell needs."""
 
 import re
 import tomllib
 from pathlib import Path
 
-FOLDER = Path("course", "practice", "answers")
+FOLDER = Path("course", "reader", "answers")
 ASKED = re.compile(r"checks\.(?:predict|answer_to)\(\s*[\"']([\w-]+)[\"']")
 
 

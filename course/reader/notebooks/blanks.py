@@ -2,9 +2,9 @@
 
 A cell `#| export ROOM blank KEY` contains one function called KEY, whose body is `...`. The course's own function is in
 `solutions/blanks/LEVEL.py`. In the course's notebooks, a cell `#| export ROOM most KEY` contains the course's own
-function. At the depth *most*, it too is a blank on the reader's desk (`course.setup.depth`), and KEY may be
+function. At the depth *most*, it too is a blank on the reader's desk (`course.author.setup.depth`), and KEY may be
 `Class.method`. `in_place` chooses between the two functions, for the exporter and, right after the cell ran, for the
-kernel (`course.practice.exercises.blanks`, which tests the reader's function). Only a function that is right, with
+kernel (`course.reader.exercises.blanks`, which tests the reader's function). Only a function that is right, with
 bits equal to those of record, is noted, by a hash of it and of the course's own: if either changes, it is tested again.
 """
 
@@ -15,7 +15,7 @@ import hashlib
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TEXTS = ROOT / "notebooks" / "text"
 SOLUTIONS = ROOT / "solutions" / "blanks"
 NOTED = ROOT / ".course" / "blanks"  # an empty file for each function that is right, named by its stamp

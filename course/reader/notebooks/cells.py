@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course.builder import blanks
+from course.reader.notebooks import blanks
 
 KEY = r"[A-Za-z_]\w*(?:\.\w+)?"  # a function's name, or Class.method
 # The room, and the key of a function that the reader writes: always (`blank`), or only at the depth `most`.

@@ -21,11 +21,11 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.builder.blanks import function_of, names_in
-from course.builder.cells import BuildError, blank_in, code_of, most_in, read_text
-from course.builder.files import replace
-from course.builder.names import text_path
-from course.builder.notebooks import from_text
+from course.author.builder.files import replace
+from course.reader.notebooks.blanks import function_of, names_in
+from course.reader.notebooks.cells import BuildError, blank_in, code_of, most_in, read_text
+from course.reader.notebooks.names import text_path
+from course.reader.notebooks.stored import from_text
 
 # words and lines per minute, and the characters of a line that counts once
 WORDS = 100

@@ -4,10 +4,10 @@ import difflib
 import re
 from pathlib import Path
 
-from course.builder.cells import BuildError
+from course.reader.notebooks.cells import BuildError
 
-ROOT = Path(__file__).resolve().parents[2]
-MINE = "mine"  # the reader's folder: see course/setup/workspace.py
+ROOT = Path(__file__).resolve().parents[3]
+MINE = "mine"  # the reader's folder: see course/author/setup/workspace.py
 DESK = ".course/desk"  # in `mine`: `most` if the reader writes most functions, `class` if solutions are hidden
 
 
@@ -32,7 +32,7 @@ def all_in(root: Path) -> list[str]:
 
 
 def desk_words(root: Path) -> set[str]:
-    """Return the settings of the desk, a set of words (`course.setup.depth`)."""
+    """Return the settings of the desk, a set of words (`course.author.setup.depth`)."""
     path = root / MINE / DESK
     return set(path.read_text(encoding="utf-8").split()) if path.exists() else set()
 

@@ -7,7 +7,7 @@ variable JPY_SESSION_NAME; other programs may put nothing there.
 import os
 from pathlib import Path
 
-from course.builder.names import MINE
+from course.reader.notebooks.names import MINE
 
 
 def missing(root: Path, name: str) -> str:

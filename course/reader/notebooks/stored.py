@@ -4,9 +4,9 @@ import hashlib
 import json
 from pathlib import Path
 
-from course.builder.cells import BuildError, read_text
-from course.builder.files import replace
-from course.builder.names import MINE, notebook_path, text_path
+from course.author.builder.files import replace
+from course.reader.notebooks.cells import BuildError, read_text
+from course.reader.notebooks.names import MINE, notebook_path, text_path
 
 # nbformat and jupytext are imported inside functions, because they take two seconds to load, and the first cell of
 # every notebook imports this module.

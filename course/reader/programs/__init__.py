@@ -3,12 +3,12 @@
     python3 -m course programs           run all on levels_more, and show their distance from the stored losses
     python3 -m course programs --real    first run all on the real libraries, and store their losses
     python3 -m course programs --places  look in the real libraries for the places that the notebooks name
-    python3 -m course programs --books FOLDER   run chapter 3 of two books as it is printed: `course.programs.books`
+    python3 -m course programs --books FOLDER   run chapter 3 of two books as it is printed
 
 Each is a complete program, FRAMEWORK/API_TASK.py, which trains on the data, weights and batches of `course.tasks` in
 float64 and ends with a list `losses`. To run it on `levels_more`, only its import lines are changed.
 
-The program in text/ is the net of the notebook more/05_text, which generates text. Its data is `course.data.prose`.
+The program in text/ is the net of the notebook more/05_text, which generates text. Its data is `course.reader.prose`.
 
 The twelve in chapter3/ are those of chapter 3 of two books by lyhue1991, "eat tensorflow2 in 30 days" and "eat pytorch
 in 20 days": 3-1 low, 3-2 mid, 3-3 high, two tasks each, rewritten with the calls and numbers of epochs of the EDITIONS.
@@ -33,8 +33,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
-from course.setup import files
-from course.setup.arguments import parser
+from course.reader import files
+from course.terminal.arguments import parser
 
 FOLDER = Path(__file__).resolve().parent
 STORED = FOLDER / "losses.json"  # {name: {"losses", "version", "beside", "digest", "edition"}}
@@ -148,7 +148,7 @@ def ask(each, library, python=sys.executable):
 
 def in_process(worker, text, python, *args):
     """Return the JSON in the last line that a worker prints, given this text; {"skipped": why} if it fails."""
-    from course.bench.libraries import environment
+    from course.author.bench.libraries import environment
 
     pipes = {"capture_output": True, "encoding": "utf-8"}
     done = subprocess.run([python, "-c", worker, *args], input=text, env=environment(1, **QUIET), **pipes)
@@ -190,7 +190,7 @@ def ask_all(asked, library_of, python_of):
 
 def store(given):
     """Run all programs on the real libraries and store their losses. If one fails, its stored losses are kept."""
-    from course.bench.libraries import python_of
+    from course.author.bench.libraries import python_of
 
     def library_of(each):
         return FRAMEWORKS[each.framework]
@@ -212,11 +212,11 @@ def main(argv):
     options = parser("programs").parse_args(argv)
     given = dict(text.partition("=")[::2] for text in options.python)
     if options.places:
-        from course.programs.places import check
+        from course.author.programs.places import check
 
         return check(given)
     if options.books:
-        from course.programs.books import compare
+        from course.author.programs.books import compare
 
         return compare(options.books, given if options.real else None)
     if options.real:

@@ -17,8 +17,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from course.serving.environment import ServingError, place, python, set_up
-from course.setup.arguments import parser
+from course.reader.serving.environment import ServingError, place, python, set_up
+from course.terminal.arguments import parser
 
 SERVER, ORDER = (Path(__file__).with_name(name) for name in ("server.py", "inferenceservice.yaml"))
 PATIENCE = 60  # seconds until the server answers

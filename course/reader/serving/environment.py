@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from course.setup.stage import held, stage
+from course.terminal.stage import held, stage
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LOCK = Path(__file__).with_name("requirements.lock")
 NEWEST = 3, 13  # the newest Python that KServe supports
 MEGABYTES = 400  # the size of its environment, without .venv

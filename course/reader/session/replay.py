@@ -4,16 +4,18 @@ Cells that only time, draw or ask are left out, except the statements in them th
 """
 
 import ast
+import re
 import time
 from pathlib import Path
 
-from course.builder.cells import blank_in, title
-from course.builder.names import MINE, ROOT, core_of
-from course.builder.notebooks import read_notebook
-from course.builder.session import RAN, WRITTEN
-from course.practice.session.stops import ASKED, heading, last_stop, read_json
+from course.author.builder.session import RAN, WRITTEN
+from course.reader.notebooks.cells import blank_in, title
+from course.reader.notebooks.names import MINE, ROOT, core_of
+from course.reader.notebooks.stored import read_notebook
+from course.reader.session.stops import ASKED, heading, last_stop, read_json
 
 TIMED = "nbval-ignore-output"  # the tag of a cell whose output differs from run to run
+OFFERED = re.compile(r"course\.reader(\.figures.*)?")  # the modules from which a notebook imports such names
 LEFT_OUT = (
     "figures.",
     "widgets.",
@@ -75,7 +77,7 @@ def run_silently(shell, name: str, cell, source: str) -> BaseException | None:
     """Run a cell again and return its error. A blank that fails while it runs gives none: the course's replaces it."""
     result = shell.run_cell(source, silent=True)
     if key := blank_in(cell.source):
-        from course.practice.exercises.blanks import try_blank
+        from course.reader.exercises.blanks import try_blank
 
         WRITTEN[key] = cell.source
         try_blank(cell.source, core_of(name), key, result.success)
@@ -124,7 +126,7 @@ def is_left_out(cell, tree: ast.Module) -> bool:
     drawn = {
         alias.asname or alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("course.figures", "course.practice"))
+        if isinstance(node, ast.ImportFrom) and OFFERED.fullmatch(node.module or "")
         for alias in node.names
     }
     return TIMED in cell.metadata.get("tags", []) or any(

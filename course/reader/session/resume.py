@@ -10,12 +10,12 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from course.builder.cells import BuildError
-from course.builder.files import replace
-from course.builder.names import MINE, ROOT, names_in, trail_in
-from course.builder.notebooks import read_notebook
-from course.practice.session import sections
-from course.practice.session.stops import ASKED, Stop, heading, last_stop
+from course.author.builder.files import replace
+from course.reader.notebooks.cells import BuildError
+from course.reader.notebooks.names import MINE, ROOT, names_in, trail_in
+from course.reader.notebooks.stored import read_notebook
+from course.reader.session import sections
+from course.reader.session.stops import ASKED, Stop, heading, last_stop
 
 STOP = re.compile(r"\*\*A good place to stop\.\*\*\s+(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
 

@@ -8,12 +8,12 @@ import contextlib
 import re
 from pathlib import Path
 
-from course.builder import blanks
-from course.builder.cells import blank_in
-from course.builder.minutes import HEADING, UNTIMED
-from course.builder.names import MINE, core_of
-from course.builder.notebooks import read_notebook
-from course.practice import progress
+from course.reader import progress
+from course.reader.notebooks import blanks
+from course.reader.notebooks.cells import blank_in
+from course.reader.notebooks.minutes import HEADING, UNTIMED
+from course.reader.notebooks.names import MINE, core_of
+from course.reader.notebooks.stored import read_notebook
 
 
 def asking(cells: list) -> dict[int, str]:

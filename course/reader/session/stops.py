@@ -8,10 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from course.builder.cells import BuildError
-from course.builder.files import replace
-from course.builder.names import MINE, ROOT
-from course.builder.notebooks import read_notebook
+from course.author.builder.files import replace
+from course.reader.notebooks.cells import BuildError
+from course.reader.notebooks.names import MINE, ROOT
+from course.reader.notebooks.stored import read_notebook
 
 STOPPED = ".course/stopped.json"  # in `mine`: the cell of each notebook that ran last
 ASKED = ".course/resume.json"  # in `mine`: the notebook whose state is to be restored

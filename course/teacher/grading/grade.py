@@ -20,13 +20,13 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from course.builder.cells import BuildError
-from course.builder.names import ROOT, level_of, names_in
-from course.practice.cases import Blank, CapturedOutput, Wrong
-from course.practice.exercises import EXERCISES
-from course.practice.exercises.blanks import answers_of, compare_answers
-from course.practice.exercises.judge import judge_answers
-from course.practice.grading.own_notebooks import (
+from course.reader.cases import Blank, CapturedOutput, Wrong
+from course.reader.exercises import EXERCISES
+from course.reader.exercises.blanks import answers_of, compare_answers
+from course.reader.exercises.judge import judge_answers
+from course.reader.notebooks.cells import BuildError
+from course.reader.notebooks.names import ROOT, level_of, names_in
+from course.teacher.grading.own_notebooks import (
     CHECK,
     blanks_in,
     copy_without_solutions,
@@ -36,9 +36,9 @@ from course.practice.grading.own_notebooks import (
     stubs,
     texts,
 )
-from course.practice.sandbox.isolation import PROTECTIONS
-from course.practice.sandbox.process import START_TIMEOUT, UNASKED, Process, ProcessEnded
-from course.setup.arguments import parser
+from course.teacher.sandbox.isolation import PROTECTIONS
+from course.teacher.sandbox.process import START_TIMEOUT, UNASKED, Process, ProcessEnded
+from course.terminal.arguments import parser
 
 LARGEST = 50 << 20  # bytes of a notebook
 SECTION = re.compile(r"^(## Exercises|from course(?:\.practice)? import exercises|exercises\.check\()", re.MULTILINE)

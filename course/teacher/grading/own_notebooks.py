@@ -5,11 +5,11 @@ import re
 import shutil
 from pathlib import Path
 
-from course.builder import blanks
-from course.builder.cells import MARKER, blank_in, most_in
-from course.builder.names import ROOT, all_in, level_of, names_in, text_path
-from course.practice.cases import CASES
-from course.practice.exercises import EXERCISES
+from course.reader.cases import CASES
+from course.reader.exercises import EXERCISES
+from course.reader.notebooks import blanks
+from course.reader.notebooks.cells import MARKER, blank_in, most_in
+from course.reader.notebooks.names import ROOT, all_in, level_of, names_in, text_path
 
 SEEN = "course", "data", "levels", "levels_more", "notebooks/text", "notebooks/more/text"  # what a student's code sees
 CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-[\w.]+)["']""", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""`python -m course.practice.sandbox.isolation`: run `worker` with as few rights as the system allows.
+"""`python -m course.teacher.sandbox.isolation`: run `worker` with as few rights as the system allows.
 
 On Linux the worker has no network, starts no process that outlives it, cannot read the teacher's files, and can write
 only to a private folder, which is deleted at the end. Two features of the kernel do this, and neither needs privileges:
@@ -137,7 +137,7 @@ def main(level: str, home: str, *readable: str) -> None:
     copy = Path(__file__).parents[3]  # setup's .pth file puts the project with the solutions on sys.path
     sys.path[:] = [path for path in sys.path if path == str(copy) or not Path(path, "solutions").exists()]
     print(json.dumps(confine(home, list(readable))), flush=True)
-    from course.practice.sandbox import (
+    from course.teacher.sandbox import (
         worker,  # only now: its imports may start threads, and a fork does not copy threads
     )
 

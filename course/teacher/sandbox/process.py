@@ -14,7 +14,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from course.builder.names import ROOT
+from course.reader.notebooks.names import ROOT
 
 START_TIMEOUT = 180  # seconds for Python's start and the notebook's imports, also on a busy computer
 LARGEST_ANSWER = 8 << 20  # bytes of an answer
@@ -44,7 +44,7 @@ class Process:
         command = [
             sys.executable,
             "-m",
-            "course.practice.sandbox.isolation",
+            "course.teacher.sandbox.isolation",
             level,
             str(home),
             str(copy),

@@ -21,8 +21,8 @@ import types
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from course.practice import cases
-from course.practice.cases import plain_data
+from course.reader import cases
+from course.reader.cases import plain_data
 
 
 class Shell(InteractiveShell):
@@ -39,13 +39,13 @@ class Shell(InteractiveShell):
 def main(level: str) -> None:
     requests, answers = pipes()
     handed = {}
-    sys.modules["course.practice.exercises"] = types.ModuleType(
-        "course.practice.exercises", "All that is left of them here: `begin` and `check`."
+    sys.modules["course.reader.exercises"] = types.ModuleType(
+        "course.reader.exercises", "All that is left of them here: `begin` and `check`."
     )
-    importlib.import_module(f"course.practice.cases.{level}")  # which registers its questions
-    importlib.import_module("course.practice.cases.at_most")
+    importlib.import_module(f"course.reader.cases.{level}")  # which registers its questions
+    importlib.import_module("course.reader.cases.at_most")
     shell = Shell.instance()
-    shell.run_cell(f"from levels.{level} import *\nfrom course.practice import exercises")
+    shell.run_cell(f"from levels.{level} import *\nfrom course.reader import exercises")
     for line in requests:
         number, what, *rest = json.loads(line)
         answer = {"cell": cell, "imports": imports, "ask": ask}[what](shell, handed, *rest)
@@ -63,7 +63,7 @@ def pipes():
 
 def cell(shell: Shell, handed: dict, source: str) -> tuple:
     handed.clear()
-    exercises = sys.modules["course.practice.exercises"]
+    exercises = sys.modules["course.reader.exercises"]
     exercises.begin = lambda key: None  # the level's names are imported already
     exercises.check = lambda key, function: handed.update({key: function})
     done = shell.run_cell(source)

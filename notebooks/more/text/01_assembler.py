@@ -12,8 +12,8 @@
 import numpy as np
 
 from course import build, compare, figures, tasks
-from course.figures import page
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page
 from levels.hardware import Assembler, Program, dot, line_row, subtract, write_steps
 from levels.support import cache, calls, machine, writing
 from levels.support.instructions import named

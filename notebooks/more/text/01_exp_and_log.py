@@ -11,7 +11,7 @@ import math
 import random
 
 from course import build, figures
-from course.figures import page
+from course.reader.figures import page
 from levels.support import elementary, instructions
 from levels.support.elementary import EXP, exp, log
 from levels.support.instructions import exponent, in_halves, rint, scaled, select

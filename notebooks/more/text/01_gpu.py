@@ -17,9 +17,9 @@ figures.you_are_here(1)
 # %%
 import numpy as np
 
-from course.figures import gpu as gpu_figures
-from course.figures import page, widgets
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import gpu as gpu_figures
+from course.reader.figures import page, widgets
 from levels_more.hardware import Pool, linear_regression, pool
 from levels_more.hardware.gpu import memory as gpu_memory
 from levels_more.hardware.gpu import scheduler
@@ -440,7 +440,7 @@ print("equal to the last bit:", (losses.numpy() == on_cpu).all(), "  within 1e-5
 # thread takes that of the first. Here is a kernel that does it in one line:
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 from levels_more.hardware.gpu.device import GpuError, cuda, launch_kernel  # noqa: F811
 
 exercises.begin("01-6")
@@ -462,7 +462,7 @@ except GpuError as error:
 # (About 4 lines.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 from levels_more.hardware.gpu.device import cuda, launch_kernel  # noqa: F401, F811
 
 exercises.begin("01-6")

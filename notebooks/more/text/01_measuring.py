@@ -13,8 +13,8 @@ from collections import Counter
 import numpy as np
 
 from course import build, compare, figures, tasks
-from course.figures import page
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page
 from levels.hardware import line_row, net_row, write_steps
 from levels.support import measure
 from levels.support.machine import host_lanes
@@ -371,7 +371,7 @@ print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
 # Each number passes through only about log₂ n additions instead of up to n, so less is rounded away. (About 5 lines.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("01-1")
 
@@ -401,7 +401,7 @@ exercises.check("01-1", sum_in_pairs)
 # (About 2 lines.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("01-3")
 

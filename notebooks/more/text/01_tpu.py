@@ -20,9 +20,9 @@ figures.you_are_here(1)
 # %%
 import numpy as np
 
-from course.figures import page, widgets
-from course.figures import tpu as tpu_figures
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page, widgets
+from course.reader.figures import tpu as tpu_figures
 from levels_more.hardware import Pool, dnn_classifier, linear_regression, pool
 from levels_more.hardware import tpu as machine
 from levels_more.hardware.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloat16, dense_program, systolic

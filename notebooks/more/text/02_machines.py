@@ -14,8 +14,8 @@
 import numpy as np
 
 from course import build, figures, tasks
-from course.figures import page
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page
 from levels.kernels.elementwise import loop_source, places_of
 from levels_more import high_level, kernels
 from levels_more.hardware import placed_on, pool

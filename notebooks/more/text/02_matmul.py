@@ -10,7 +10,7 @@
 
 # %%
 from course import build
-from course.figures import page
+from course.reader.figures import page
 
 build.watch("more/02_matmul")
 
@@ -21,7 +21,7 @@ import numba
 import numpy as np
 
 from course import figures
-from course.practice import checks, exercises
+from course.reader import checks, exercises
 from levels.support.compiled import compile_cpu
 from levels_more.hardware import pool
 from levels_more.kernels import launch, matmul_ikj, micro_kernel
@@ -298,7 +298,7 @@ print("equal:", both[0].tobytes() == both[1].tobytes())
 # (About 5 lines. The sums start at 0.0 and i runs upwards, as in the arithmetic of record.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("02-2")
 

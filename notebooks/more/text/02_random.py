@@ -7,7 +7,7 @@
 
 # %%
 from course import build
-from course.figures import page
+from course.reader.figures import page
 
 build.watch("more/02_random")
 

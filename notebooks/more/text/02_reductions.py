@@ -7,14 +7,14 @@
 
 # %%
 from course import build
-from course.figures import page
+from course.reader.figures import page
 
 build.watch("more/02_reductions")
 
 # %%
 import numpy as np
 
-from course.practice import exercises
+from course.reader import exercises
 from levels_more.hardware import pool
 from levels_more.kernels import launch, reduce_loop, reductions
 
@@ -133,7 +133,7 @@ print("down columns:", bool((plain == quick).all()))
 # without an error. (About 11 lines.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("02-4")
 

@@ -10,7 +10,7 @@
 
 # %%
 from course import build, figures
-from course.figures import page
+from course.reader.figures import page
 
 build.watch("more/03_fused")
 figures.you_are_here(3)
@@ -22,7 +22,7 @@ import timeit
 import numba
 import numpy as np
 
-from course.practice import checks
+from course.reader import checks
 from levels_more.compiler import passes
 from levels_more.compiler.eager import small_ops
 from levels_more.compiler.fused import backend, program_list

@@ -10,8 +10,8 @@
 import numpy as np
 
 from course import build, figures
-from course.figures import page
-from course.practice import checks, exercises
+from course.reader import checks, exercises
+from course.reader.figures import page
 from levels_more.low_level import indexing, ops, vjps
 
 build.watch("more/03_more_ops")
@@ -250,7 +250,7 @@ print("without a gradient:", *sorted(op for op, rules in VJPS.items() if type(ru
 # is `maximum(error, -error)`.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("03-2")
 

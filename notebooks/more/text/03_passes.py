@@ -11,9 +11,9 @@
 import numpy as np
 
 from course import build, figures
-from course.figures import page
-from course.figures.drawing import graph_drawing
-from course.practice import checks, exercises
+from course.reader import checks, exercises
+from course.reader.figures import page
+from course.reader.figures.drawing import graph_drawing
 from levels_more.compiler import passes
 from levels_more.hardware import pool
 from levels_more.low_level import GradientTape, Variable, constant, dce, exp, function, reduce_mean, reduce_sum, trace
@@ -139,7 +139,7 @@ graph_drawing(graph, ["rows", "target"])
 # constant is `node.source`. Two tensors of equal shape and dtype have the same Spec object, so compare with `is`.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 from levels_more.compiler.passes import PASSES, Node, rebuilt  # noqa: F401 (the stub uses none of them yet)
 
 exercises.begin("03-4")

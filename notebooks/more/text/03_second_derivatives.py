@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from course import build, figures
-from course.figures import page
-from course.practice import checks, exercises
+from course.reader import checks, exercises
+from course.reader.figures import page
 from levels_more.low_level import VJPS, GradientTape, Variable, apply, autodiff, constant, exp, grad, stop_gradient
 
 build.watch("more/03_second_derivatives")
@@ -184,7 +184,7 @@ for _ in range(2):
 # (About 4 lines. Hint: `y[k]` is an op as well, so which tape must record it? And how often is the tape read?)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("03-3")
 
@@ -203,7 +203,7 @@ exercises.check("03-3", jacobian)
 # the loss by 0.64:
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("03-6")
 
@@ -232,7 +232,7 @@ for _ in range(20):
 # (About 8 lines. Each loss is a function without arguments. Call it while a tape is open.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("03-6")
 

@@ -8,9 +8,9 @@
 
 # %%
 from course import build, figures, programs
-from course.figures import page
-from course.inspection import framework_programs
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page
+from course.reader.inspection import framework_programs
 from levels_more.torch import recording
 
 build.watch("more/03_torch")

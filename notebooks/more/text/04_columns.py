@@ -8,8 +8,8 @@
 
 # %%
 from course import build, figures, tasks
-from course.figures import page
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page
 
 build.watch("more/04_columns")
 
@@ -217,7 +217,7 @@ for told, columns in {"without species": [depth], "with species": [depth, indica
     print(f"{told:17} {dense.kernel.numpy()[0, 0]:7.1f} trained, {best:7.1f} by least squares")
 
 # %%
-from course.figures import penguins
+from course.reader.figures import penguins
 
 penguins.one_line_or_three(birds["bill_depth_mm"], birds["body_mass_g"], birds["species"], *masses.values())
 

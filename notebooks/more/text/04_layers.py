@@ -9,7 +9,7 @@
 
 # %%
 from course import build
-from course.figures import page
+from course.reader.figures import page
 
 build.watch("more/04_layers")
 
@@ -150,7 +150,7 @@ print(words(np.array([[0, 4], [4, 4]])).shape, words)
 # (About 5 lines. Hint: the shape that `build` receives is the shape of x; `"ones"` is an initializer.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("04-1")
 

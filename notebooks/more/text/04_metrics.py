@@ -9,8 +9,8 @@
 
 # %%
 from course import build
-from course.figures import page
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page
 
 build.watch("more/04_metrics")
 
@@ -314,7 +314,7 @@ print(*METRICS, sep=", ")
 # error, -error)`. Which class takes the mean and applies the sample weights, yours or its base class?)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("04-2")
 
@@ -348,7 +348,7 @@ exercises.check("04-2", Huber)
 # method `said`, and `ratio` gives 0 where there is nothing to divide by.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 from levels_more.mid_level.base_metric import ratio
 from levels_more.mid_level.metrics import BinaryAccuracy
 

@@ -8,7 +8,7 @@
 
 # %%
 from course import build, tasks
-from course.figures import page, race, widgets
+from course.reader.figures import page, race, widgets
 
 build.watch("more/04_optimizers")
 
@@ -274,7 +274,7 @@ print(shortened(long, 1.0), shortened(long, 10.0))
 # names what the optimizer stores for each variable, as in `RMSprop`.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("04-3")
 

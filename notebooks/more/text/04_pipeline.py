@@ -8,8 +8,8 @@
 
 # %%
 from course import build, figures, tasks
-from course.figures import page
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page
 
 build.watch("more/04_pipeline")
 

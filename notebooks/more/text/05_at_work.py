@@ -32,8 +32,8 @@ from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_
 from sklearn.datasets import load_digits
 
 from course import serving, tasks
-from course.figures import serving as serving_figures
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import serving as serving_figures
 from levels_more.high_level import Sequential
 from levels_more.mid_level import Adam, Dense
 from levels_more.saving import export_page, from_pretrained, load_model

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from course import tasks
-from course.figures import page
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page
 from levels_more.high_level import Callback, Sequential
 from levels_more.high_level.callbacks import (
     EarlyStopping,
@@ -256,7 +256,7 @@ for node in graph_of(net).node:
 # `self.model.get_weights()` is a list of arrays, one per variable.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("05-2")
 
@@ -281,7 +281,7 @@ exercises.check("05-2", Averaged)
 
 # %% tags=["hide-input"]
 # a question: run me
-from course.practice import checks
+from course.reader import checks
 
 checks.predict(
     "05-callbacks-chinstraps",
@@ -291,7 +291,7 @@ checks.predict(
 
 # %%
 from course import tasks
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("05-4")
 
@@ -316,7 +316,7 @@ checks.answer_to("05-callbacks-chinstraps")
 # `np.random.default_rng(seed).permutation(n)` gives the numbers from 0 to n - 1 in random order.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("05-4")
 

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from course import compare, reference, tasks, where
-from course.figures import tour
-from course.inspection import share_card, side_by_side, xray
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import tour
+from course.reader.inspection import share_card, side_by_side, xray
 from levels_more import hardware, high_level, kernels, low_level, mid_level
 from levels_more.high_level import Sequential
 from levels_more.low_level import GradientTape, Variable
@@ -164,7 +164,7 @@ checks.answer_to("05-cost-jax")
 # parts, and each thread takes the next part that is free. On another computer JAX was 1 % ahead on one thread. So such
 # claims of speed hold only for one computer. A small step shows the overhead, a large step shows the arithmetic, and
 # the formula of level 1 says which of the two your step is. All numbers, including those where we are behind, are in
-# `course/bench/README.md`.
+# `course/author/bench/README.md`.
 
 # %%
 line = compare.measure(task, *line_on_all)
@@ -288,7 +288,7 @@ checks.answer_to("05-cost-cards")
 
 # %%
 from course import tasks
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("05-3")
 
@@ -333,7 +333,7 @@ for rate in (0.1, 1.0):
 # turns its output into an array.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("05-3")
 

@@ -16,7 +16,7 @@ figures.you_are_here(5)
 # %% tags=["hide-input"]
 # The imports of this notebook: you may skip this cell.
 from course import tasks
-from course.figures import page
+from course.reader.figures import page
 from levels_more.high_level import Model, Sequential
 from levels_more.high_level.functional import Call, Input, Placeholder, in_order
 from levels_more.low_level import constant

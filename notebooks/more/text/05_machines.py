@@ -30,9 +30,9 @@ from pathlib import Path
 import numpy as np
 
 from course import tasks
-from course.figures import machine, page
-from course.inspection.graphs import listed
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import machine, page
+from course.reader.inspection.graphs import listed
 from levels_more.distributed import World, collectives, launch, partition
 from levels_more.kernels import KERNELS
 from levels_more.low_level import VJPS, GradientTape, Variable, reduce_mean, trace

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from course import tasks
-from course.figures import page
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page
 from levels_more.high_level import Input, Model, Sequential
 from levels_more.low_level import constant
 from levels_more.mid_level import Adam, Dense, Layer

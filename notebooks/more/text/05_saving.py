@@ -24,8 +24,8 @@ import numpy as np
 import safetensors.numpy
 
 from course import tasks
-from course.figures import page
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page
 from levels_more.high_level import Input, Model, Sequential
 from levels_more.high_level.serialization import reader, written, written_part
 from levels_more.mid_level import Adam, Dense

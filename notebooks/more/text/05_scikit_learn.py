@@ -19,8 +19,8 @@ figures.you_are_here(5)
 import numpy as np
 
 from course import tasks
-from course.figures import page
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page
 from levels_more.high_level.sklearn import DNNClassifier, DNNRegressor, Estimator, LinearRegressor
 
 task = tasks.linear()

@@ -18,8 +18,8 @@ figures.you_are_here(5)
 # The imports of this notebook: you may skip this cell.
 import json
 
-from course.practice import checks
-from course.tasks import DATA
+from course.reader import checks
+from course.reader.tasks import DATA
 from levels_more.high_level import EarlyStopping, Sequential
 from levels_more.mid_level import (
     RANDOM,

@@ -20,9 +20,9 @@ import numpy as np
 
 import course
 from course import programs
-from course.figures import page
-from course.inspection import framework_programs
-from course.practice import checks
+from course.reader import checks
+from course.reader.figures import page
+from course.reader.inspection import framework_programs
 from levels_more.tensorflow import functions, keras_optimizers
 
 # %% [markdown]

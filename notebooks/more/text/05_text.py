@@ -24,9 +24,8 @@ import timeit
 import numpy as np
 
 from course import programs
-from course.data import prose
-from course.figures import page
-from course.practice import checks
+from course.reader import checks, prose
+from course.reader.figures import page
 from levels_more.hardware import pool, seconds
 from levels_more.high_level import Sequential
 from levels_more.kernels import batched_matmul, counted, launch, matmul_ikj, use
@@ -206,7 +205,7 @@ head(h, wq, wk, wv, wo).shape
 # (About 2 lines. Hint: `reduce_sum(…, axis=-1, keepdims=True)`.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("05-5")
 
@@ -517,7 +516,7 @@ checks.answer_to("05-text-compiled")
 # %% [markdown]
 # ## Beside PyTorch (3 min)
 #
-# `course/programs/text/torch/low_characters.py` is this net in PyTorch. It starts from stored weights. PyTorch 2.13 ran
+# `course/reader/programs/text/torch/low_characters.py` is this net in PyTorch. It starts from stored weights. PyTorch 2.13 ran
 # it for 200 steps, and the losses are stored, too. Here is ours, from the same weights and on the same windows:
 
 # %%
@@ -579,7 +578,7 @@ print("apart by less than 1e-5:", programs.distance(net.history.losses, theirs.l
 # `np.arange(n)[:, None]` is a column.)
 
 # %%
-from course.practice import exercises
+from course.reader import exercises
 
 exercises.begin("05-6")
 

@@ -16,7 +16,7 @@
 # %% tags=["hide-input"]
 # setup: run me
 from course import build, figures, tasks
-from course.practice import checks, trail
+from course.reader import checks, trail
 
 build.watch("trail/1_hardware")
 figures.you_are_here(1)

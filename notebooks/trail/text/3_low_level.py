@@ -9,7 +9,7 @@
 # %% tags=["hide-input"]
 # setup: run me
 from course import build, figures, tasks
-from course.practice import checks, trail
+from course.reader import checks, trail
 
 build.watch("trail/3_low_level")
 figures.you_are_here(3)

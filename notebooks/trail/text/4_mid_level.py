@@ -10,7 +10,7 @@
 # %% tags=["hide-input"]
 # setup: run me
 from course import build, figures, tasks
-from course.practice import checks, trail
+from course.reader import checks, trail
 
 build.watch("trail/4_mid_level")
 figures.you_are_here(4)

@@ -10,7 +10,7 @@
 # %% tags=["hide-input"]
 # setup: run me
 from course import build, figures, tasks
-from course.practice import checks, trail
+from course.reader import checks, trail
 
 build.watch("trail/5_high_level")
 figures.you_are_here(5)
@@ -250,7 +250,7 @@ compare.side_by_side(line, net)
 # level: 5a and 5b are on level 5. **Choose a stage** with the mouse or the arrow keys.
 
 # %% tags=["nbval-ignore-output"]
-from course.inspection import walk
+from course.reader.inspection import walk
 
 walk.down((task, high_level.tasks.linear_regression))
 

@@ -6,9 +6,9 @@ import tomllib
 import pytest
 
 from course import build
-from course.builder.answers import kept, keys_in
-from course.builder.names import core_of
-from course.practice import answers, checks, progress
+from course.reader import answers, checks, progress
+from course.reader.notebooks.answers import kept, keys_in
+from course.reader.notebooks.names import core_of
 
 ALL = build.all_in(build.ROOT)
 

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from course import build
-from course.practice import checks, progress
-from course.practice.answers import Answer
-from course.setup import commands
+from course.author.setup import commands
+from course.reader import checks, progress
+from course.reader.answers import Answer
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_lock_that_stays_is_not_waited_for_for_ever(reader, monkeypatch):
 WRITER = """
 import sys
 from pathlib import Path
-from course.practice import progress
+from course.reader import progress
 progress.FILE = Path(sys.argv[1])
 for number in range(20):
     progress.solved(f"{sys.argv[2]}-{number}")

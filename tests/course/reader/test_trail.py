@@ -8,11 +8,11 @@ import nbformat
 import pytest
 
 from course import build
-from course.build import MINE
-from course.builder import blanks, minutes
-from course.builder.cells import MARKER
-from course.practice import trail
-from course.setup import workspace
+from course.author.build import MINE
+from course.author.setup import workspace
+from course.reader import trail
+from course.reader.notebooks import blanks, minutes
+from course.reader.notebooks.cells import MARKER
 from solutions.answers import ANSWERS
 
 NAMES = build.trail_in(build.ROOT)

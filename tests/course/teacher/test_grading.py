@@ -21,11 +21,11 @@ import pytest
 from answered import with_body
 
 from course import build
-from course.builder import blanks
-from course.practice import cases, exercises
-from course.practice.grading import grade as grading
-from course.practice.sandbox.isolation import FILES, LIMITS, NETWORK, PROCESSES, SPACE
-from course.setup import depth
+from course.author.setup import depth
+from course.reader import cases, exercises
+from course.reader.notebooks import blanks
+from course.teacher.grading import grade as grading
+from course.teacher.sandbox.isolation import FILES, LIMITS, NETWORK, PROCESSES, SPACE
 from solutions import hardware, kernels
 from solutions.answers import ANSWERS
 
@@ -137,7 +137,7 @@ def test_what_is_right_blank_wrong_and_missing(tmp_path, capsys):
     """A class of three, from the folder to the table."""
     folder, table = tmp_path / "handed in", tmp_path / "out.csv"
     solved = {
-        "01-2": "from course.practice import exercises\n\n\n" + inspect.getsource(hardware.centre),
+        "01-2": "from course.reader import exercises\n\n\n" + inspect.getsource(hardware.centre),
         "01-5": inspect.getsource(hardware.highest_rate),
     }
     notebook(folder / "Änne Ö" / "course" / "notebooks" / "01_hardware.ipynb", solved)
@@ -191,7 +191,7 @@ def test_cells_of_a_notebook_without_headings_in_another_order(tmp_path):
     cells = [
         "import math as mathematics\nraise ValueError",
         "def not python",
-        "from course.practice import exercises",
+        "from course.reader import exercises",
         "while True: pass",
         "%matplotlib inline\nline = 64",
         "def lines_touched(count, step, itemsize):\n    return 0\n\nexercises.check('01-3', lines_touched)",
@@ -355,7 +355,7 @@ def lines_touched(count, step, itemsize):
     "what is expected, by the check itself and the seed": """
 import sys
 import numpy as np
-from course.practice.exercises import hardware
+from course.reader.exercises import hardware
 
 class Spy:
     name, known = "spy", {}
@@ -378,7 +378,7 @@ for module in [module for name, module in sys.modules.items() if name.startswith
 """
     + ZERO,
     "the check, replaced": """
-from course.practice import exercises
+from course.reader import exercises
 
 for key, found in getattr(exercises, "EXERCISES", {}).items():
     exercises.EXERCISES[key] = found._replace(check=lambda mine, draw: None)
@@ -404,7 +404,7 @@ def test_what_is_forged_is_not_right(forged, tmp_path):
         pytest.skip("this system cannot keep a process from reading")
     key = "01-5" if "float" in forged else "01-3"
     solved = {
-        "01-1": "from course.practice import exercises\n\n\n" + inspect.getsource(hardware.sum_in_pairs),
+        "01-1": "from course.reader import exercises\n\n\n" + inspect.getsource(hardware.sum_in_pairs),
         key: FORGED[forged].replace("ROOT", build.ROOT.as_posix()),
     }
     rows = graded(notebook(tmp_path / "01_hardware.ipynb", solved), seconds=5)
@@ -475,8 +475,8 @@ def test_no_damage_is_done(damage, tmp_path):
 
 HOSTILE = {
     "01-1": """
-from course.practice import exercises
-from course.practice.cases import plain_data
+from course.reader import exercises
+from course.reader.cases import plain_data
 import base64, functools, os, pickle
 
 class Marker:
@@ -491,14 +491,14 @@ plain_data.pack = lambda value: ["array", ["|O", [1], pickled]]
     "01-4": "import time\n\nplain_data.pack = lambda value: time.sleep(100)\n",
     "01-5": "import os, time\n\nplain_data.pack = lambda value: (os.closerange(0, 99), time.sleep(100))\n",
 }
-COMPUTED = 'from course.practice.cases import plain_data\n\nplain_data.pack = lambda value: ["plain", "=1+1 is right"]\n'  # by a spreadsheet
+COMPUTED = 'from course.reader.cases import plain_data\n\nplain_data.pack = lambda value: ["plain", "=1+1 is right"]\n'  # by a spreadsheet
 
 
 def test_no_answer_harms_who_asks(tmp_path):
     """Pickled, too deep, too long, none, the pipe closed, and one that a spreadsheet would compute."""
     solved = {}
     for key, code in HOSTILE.items():
-        code = "import functools\n\nfrom course.practice.cases import plain_data\n\n" + code.replace(
+        code = "import functools\n\nfrom course.reader.cases import plain_data\n\n" + code.replace(
             "PLACE", tmp_path.as_posix()
         )
         solved[key] = code + inspect.getsource(hardware.SOLUTIONS[key])
@@ -626,7 +626,7 @@ def test_names_of_students_and_files_are_protected_too(tmp_path, capsys):
 @pytest.mark.parametrize("answer", [5, [[[]], 3], [5, None]])
 def test_no_report_of_a_cell_harms_who_asks(answer, tmp_path):
     cells = [
-        "from course.practice import exercises\nfrom course.practice.sandbox import worker",
+        "from course.reader import exercises\nfrom course.teacher.sandbox import worker",
         f"worker.cell = lambda *_: {answer}",
     ]
     cells += ["def lines_touched(*_):\n    return 0\n\nexercises.check('01-3', lines_touched)"]

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from course import build, figures, reading
-from course.build import ROOT, names_in, text_path
-from course.builder import minutes
-from course.builder.minutes import UNTIMED
-from course.practice import teaching
-from course.setup import commands, environment, index_page
+from course import build, figures
+from course.author import site as reading
+from course.author.build import ROOT, names_in, text_path
+from course.author.setup import commands, environment, index_page
+from course.reader.notebooks import minutes
+from course.reader.notebooks.minutes import UNTIMED
+from course.teacher import timetable as teaching
 from solutions.answers import ANSWERS
 
-READING = "course/reading/prose"
+READING = "course/author/site/prose"
 NAMED = (
     "README.md",
     "TEACHING.md",
@@ -32,7 +33,7 @@ NAMES = names_in(ROOT)
 @pytest.mark.parametrize("page", [page for page, tables in teaching.TABLES.items() if tables])
 def test_the_timetable_is_that_of_the_headings(page):
     found = teaching.with_tables(PAGES[page], teaching.TABLES[page])
-    assert found == PAGES[page], "a heading or its minutes changed: run `python -m course.practice.teaching`"
+    assert found == PAGES[page], "a heading or its minutes changed: run `python -m course.teacher.timetable`"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -46,7 +47,7 @@ def test_a_timetable_is_written_anew_and_nothing_else():
     page, tables = PAGES["TEACHING.md"], {name: WEEKS[name] for name in ("five weeks", "one day")}
     old = re.sub(r" \d+ ·", " 99 ·", page)
     assert old != page and teaching.with_tables(old, tables) == page
-    for part in ("<!-- one day: written by course/practice/teaching.py -->\n", "<!-- end of one day -->\n"):
+    for part in ("<!-- one day: written by course/teacher/timetable.py -->\n", "<!-- end of one day -->\n"):
         with pytest.raises(ValueError, match="one day"):
             teaching.with_tables(page.replace(part, ""), {"one day": WEEKS["one day"]})
 
@@ -64,7 +65,7 @@ SITTINGS = "two sittings, each of less than an hour and a half"
 @pytest.mark.parametrize("name", NAMES)
 def test_every_page_gives_a_notebook_the_minutes_of_the_rule(name):
     taken = round(minutes.total(minutes.sections(build.from_text(ROOT, name).cells, ROOT)))
-    assert f"\n| `{name}` | {taken} | " in PAGES["TEACHING.md"], "run `python -m course.practice.teaching`"
+    assert f"\n| `{name}` | {taken} | " in PAGES["TEACHING.md"], "run `python -m course.teacher.timetable`"
     intro = text_path(ROOT, name).read_text(encoding="utf-8").split("\n# %%\n")[0]
     assert SITTINGS in " ".join(intro.replace("\n# ", " ").split())
     for page in made_pages():
@@ -86,7 +87,7 @@ def test_a_sitting_is_no_longer_than_it_may_be(name):
 
 def test_every_page_gives_the_trail_the_hours_of_the_rule():
     taken = index_page.trail_takes(ROOT)
-    assert f"\n| the trail, all five | {taken} | " in PAGES["TEACHING.md"], "run `python -m course.practice.teaching`"
+    assert f"\n| the trail, all five | {taken} | " in PAGES["TEACHING.md"], "run `python -m course.teacher.timetable`"
     hours = f"about {index_page.hours(taken)}"
     assert all(hours in " ".join(PAGES[page].split()) for page in ("README.md", f"{READING}/install.md")), hours
     for page in made_pages():

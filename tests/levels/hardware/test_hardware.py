@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from llvmlite import binding as llvm
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels.hardware import Assembler, Buffer, net_row, pool, select, write_steps
 from levels.support import cache, machine
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels.support import cache
 
 TRAINS = """

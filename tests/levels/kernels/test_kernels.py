@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numba import njit
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels.support.compiled import SUBSTITUTIONS, compile_cpu
 from levels.support.elementary import scaled
 from levels_more import kernels, low_level

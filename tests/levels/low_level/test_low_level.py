@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels_more import low_level
 from levels_more.distributed.collectives import COLLECTIVES
 from levels_more.hardware import PLACE, pool

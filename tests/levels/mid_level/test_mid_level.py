@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course import tasks
-from course.build import ROOT
+from course.author.build import ROOT
 from levels import mid_level as core
 from levels.low_level import functions
 from levels.low_level.row_program import RowProgram

@@ -20,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course import tasks
-from course.build import ROOT, environment
-from course.inspection.graphs import listed
+from course.author.build import ROOT, environment
+from course.reader.inspection.graphs import listed
 from levels.support import machine
 from levels_more import low_level
 from levels_more.compiler.fused import backend

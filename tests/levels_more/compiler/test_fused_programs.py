@@ -11,7 +11,7 @@ import pytest
 from back_ends import choose, kinds
 from test_wild import Wild, bits
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels.hardware import program
 from levels_more import low_level as ll
 from levels_more.compiler import typed_assembler

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels_more.compiler.eager import backward
 from levels_more.hardware import pool
 from levels_more.kernels import counted, launch, use

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels.low_level import RowProgram, StepWriter, functions
 from levels_more.compiler.quick_rows import QuickRowProgram, RowLanes
 from levels_more.low_level import Variable, function, reduce_mean

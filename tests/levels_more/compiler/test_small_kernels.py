@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels.support.locks import compiled_once
 from levels_more import kernels
 from levels_more.compiler.eager import small_ops

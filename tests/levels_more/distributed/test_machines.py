@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from course import build
-from course.tasks import rings
+from course.reader.tasks import rings
 from levels_more.distributed import (
     DistributedDataParallel,
     World,
@@ -83,7 +83,7 @@ def ran(script, ranks, *arguments):
 NETS = """
     import hashlib
     import numpy as np
-    from course.tasks import rings
+    from course.reader.tasks import rings
     from levels_more.distributed import DistributedDataParallel
     from levels_more.high_level import Sequential
     from levels_more.distributed import world
@@ -177,7 +177,7 @@ def test_float32_stays_near():
 GOES_ON = """
     import hashlib, os, sys, time
     from pathlib import Path
-    from course.tasks import rings
+    from course.reader.tasks import rings
     from levels_more.high_level import Callback, ModelCheckpoint, Sequential
     from levels_more.distributed import DistributedDataParallel
     from levels_more.saving import load_model

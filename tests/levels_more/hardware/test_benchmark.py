@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from course.figures import host_caches
+from course.reader.figures import host_caches
 from levels.hardware import Device
 from levels.support.machine import host_lanes
 from levels.support.measure import MEASURES

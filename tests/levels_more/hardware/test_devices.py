@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from course import tasks
-from course.practice.exercises.blanks import same_bits
+from course.reader.exercises.blanks import same_bits
 from levels_more.compiler.eager.backward import MADE_OF
 from levels_more.distributed import COLLECTIVES
 from levels_more.hardware import placed_on, pool

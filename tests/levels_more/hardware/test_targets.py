@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from course import tasks
-from course.reading import trains
-from course.reading.trains import given_for
+from course.author.site import trains
+from course.author.site.trains import given_for
 from levels.hardware import Assembler, line_row, pool, write_steps
 from levels_more.hardware import emulated, targets
 

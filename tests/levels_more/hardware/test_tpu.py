@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course import figures, tasks
-from course.figures import tpu as tpu_figures
+from course.reader.figures import tpu as tpu_figures
 from levels_more.hardware import (
     SIDE,
     Activate,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from course import build
-from course.data import prose
+from course.reader import prose
 from levels_more.high_level import Sequential
 from levels_more.low_level import GradientTape, apply, constant, function, softmax
 from levels_more.mid_level import RANDOM, Adam, Dense, Embedding, Layer, SparseCategoricalCrossentropy

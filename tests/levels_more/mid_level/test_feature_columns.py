@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from course import tasks
-from course.figures import penguins as penguin_figures
+from course.reader.figures import penguins as penguin_figures
 from levels_more.low_level import GradientTape, Variable, constant, function, reduce_sum
 from levels_more.mid_level import (
     SGD,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from course import tasks
-from course.data import pretrained
-from course.inspection import framework_programs, share_card, side_by_side, xray
-from course.setup.arguments import parser
+from course.author import pretrained
+from course.reader.inspection import framework_programs, share_card, side_by_side, xray
+from course.terminal.arguments import parser
 from levels_more import torch
 from levels_more.high_level import CSVLogger, ModelCheckpoint, Sequential, TensorBoard
 from levels_more.mid_level import Dataset, Dense

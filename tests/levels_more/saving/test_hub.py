@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels_more.high_level import Sequential
 from levels_more.mid_level import Adam, Dense, Layer
 from levels_more.saving import from_pretrained, load_model

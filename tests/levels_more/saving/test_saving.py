@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from course import build, tasks
-from course.data import pretrained
+from course.author import pretrained
 from levels_more import low_level
 from levels_more.high_level import Input, Model, Sequential
 from levels_more.high_level import Model as Functional

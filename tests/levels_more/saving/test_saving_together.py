@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels_more.high_level import CSVLogger, Sequential
 from levels_more.low_level import Variable
 from levels_more.mid_level import INITIALIZERS, SGD, Dense

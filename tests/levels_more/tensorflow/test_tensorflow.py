@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import levels_more.tensorflow as tf
-from course.build import ROOT, environment
+from course.author.build import ROOT, environment
 from levels_more.tensorflow import keras
 from levels_more.tensorflow.keras import layers
 

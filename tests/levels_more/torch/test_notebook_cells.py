@@ -4,8 +4,8 @@ import contextlib
 
 import pytest
 
-from course.build import ROOT
-from course.builder.notebooks import from_text
+from course.author.build import ROOT
+from course.reader.notebooks.stored import from_text
 
 pytestmark = pytest.mark.quick
 

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from course.bench.formulas import BETAS, corrected, loss, net, update
-from course.bench.peers.numpy import one_op
-from course.bench.work import Trainer
+from course.author.bench.formulas import BETAS, corrected, loss, net, update
+from course.author.bench.peers.numpy import one_op
+from course.author.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "JAX", jax.__version__, ["jax", "jaxlib"]
 LIB = SimpleNamespace(**vars(jnp) | vars(jax.nn))

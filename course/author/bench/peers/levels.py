@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 
 import levels_more.low_level as low
-from course.bench.formulas import BETAS, EPSILON, corrected, loss, net, update
-from course.bench.peers.numpy import one_op
-from course.bench.work import Trainer
+from course.author.bench.formulas import BETAS, EPSILON, corrected, loss, net, update
+from course.author.bench.peers.numpy import one_op
+from course.author.bench.work import Trainer
 from levels_more.hardware import Assembler, Lanes, pool
 from levels_more.hardware import tasks as hardware
 from levels_more.high_level import Sequential

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import numpy as np
 from micrograd.engine import Value
 
-from course.bench.work import Trainer
+from course.author.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "micrograd", version("micrograd"), ["micrograd"]
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from course.bench.formulas import BETAS, EPSILON, pairs
-from course.bench.work import Trainer
+from course.author.bench.formulas import BETAS, EPSILON, pairs
+from course.author.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "NumPy", np.__version__, ["numpy"]
 

@@ -6,8 +6,8 @@ import numpy as np
 import sklearn
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from course.bench.formulas import EPSILON
-from course.bench.work import Trainer
+from course.author.bench.formulas import EPSILON
+from course.author.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "scikit-learn", sklearn.__version__, ["scikit-learn"]
 warnings.filterwarnings("ignore", module="sklearn")

@@ -8,9 +8,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import keras
 import tensorflow as tf
 
-from course.bench.formulas import BETAS, EPSILON, corrected, loss, net, update
-from course.bench.peers.numpy import one_op
-from course.bench.work import Trainer
+from course.author.bench.formulas import BETAS, EPSILON, corrected, loss, net, update
+from course.author.bench.peers.numpy import one_op
+from course.author.bench.work import Trainer
 
 NAME, VERSION = "TensorFlow", f"{tf.__version__}, Keras {keras.__version__}"
 PACKAGES = ["tensorflow", "tensorflow-cpu"]

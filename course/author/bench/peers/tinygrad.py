@@ -4,8 +4,8 @@ from importlib.metadata import version
 
 from tinygrad import Tensor, TinyJit
 
-from course.bench.formulas import BETAS, corrected, loss, net, update
-from course.bench.work import Trainer
+from course.author.bench.formulas import BETAS, corrected, loss, net, update
+from course.author.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "tinygrad", version("tinygrad"), ["tinygrad"]
 

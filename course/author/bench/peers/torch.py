@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from course.bench.formulas import BETAS, EPSILON, corrected, loss, net, update
-from course.bench.peers.numpy import one_op
-from course.bench.work import Trainer
+from course.author.bench.formulas import BETAS, EPSILON, corrected, loss, net, update
+from course.author.bench.peers.numpy import one_op
+from course.author.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "PyTorch", torch.__version__, ["torch", "numpy"]
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))

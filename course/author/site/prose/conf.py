@@ -1,9 +1,9 @@
-"""Sphinx's settings: stored outputs only, no network. Every warning is an error (see `main` in course/reading)."""
+"""Sphinx's settings: stored outputs only, no network. Every warning is an error (see `main` in course/author/site)."""
 
 project = "levels"
 author = "the levels authors"
 html_title = "levels"
-extensions = ["myst_nb", "course.reading.hooks"]
+extensions = ["myst_nb", "course.author.site.hooks"]
 exclude_patterns = ["jupyter_execute"]  # files of myst-nb, which Sphinx would read as pages
 
 nb_execution_mode = "off"  # use the stored outputs

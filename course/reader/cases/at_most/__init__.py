@@ -1,6 +1,6 @@
 """The cases of the functions that a reader writes at the depth *most* only."""
 
-from course.practice.cases.at_most import (  # noqa: F401 (their cases)
+from course.reader.cases.at_most import (  # noqa: F401 (their cases)
     compiled,
     functions,
     hardware,

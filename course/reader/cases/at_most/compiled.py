@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from course.practice.cases import Wrong, cases
-from course.practice.cases.at_most.functions import programs_told
-from course.practice.cases.interpreting import all_interpreted
-from course.practice.cases.low_level import computed, numbers
-from course.practice.cases.plain_data import describe
+from course.reader.cases import Wrong, cases
+from course.reader.cases.at_most.functions import programs_told
+from course.reader.cases.interpreting import all_interpreted
+from course.reader.cases.low_level import computed, numbers
+from course.reader.cases.plain_data import describe
 
 
 @cases("03-trace")

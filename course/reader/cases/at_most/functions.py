@@ -4,10 +4,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from course.practice.cases import Wrong, cases
-from course.practice.cases.interpreting import all_interpreted
-from course.practice.cases.low_level import computed
-from course.practice.cases.plain_data import describe
+from course.reader.cases import Wrong, cases
+from course.reader.cases.interpreting import all_interpreted
+from course.reader.cases.low_level import computed
+from course.reader.cases.plain_data import describe
 
 
 @cases("03-Function.__call__")

@@ -4,11 +4,11 @@ import operator
 
 import numpy as np
 
-from course.practice.cases import Wrong, cases
-from course.practice.cases.at_most.programs import DTYPES, guarded, in_a_loop, ran, refused
-from course.practice.cases.drawn import drawn
-from course.practice.cases.hardware import Register, in_a_program, number_of
-from course.practice.cases.plain_data import describe
+from course.reader.cases import Wrong, cases
+from course.reader.cases.at_most.programs import DTYPES, guarded, in_a_loop, ran, refused
+from course.reader.cases.drawn import drawn
+from course.reader.cases.hardware import Register, in_a_program, number_of
+from course.reader.cases.plain_data import describe
 
 
 @cases("01-dot")

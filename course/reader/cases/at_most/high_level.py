@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from course.practice.cases import Wrong, cases
-from course.practice.cases.interpreting import interpreted
-from course.practice.cases.plain_data import describe
+from course.reader.cases import Wrong, cases
+from course.reader.cases.interpreting import interpreted
+from course.reader.cases.plain_data import describe
 
 
 def losses(mine, key):

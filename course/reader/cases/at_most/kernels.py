@@ -4,11 +4,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from course.practice.cases import Solution, Wrong, cases
-from course.practice.cases.drawn import drawn
-from course.practice.cases.interpreting import interpreted
-from course.practice.cases.kernels import compiler
-from course.practice.cases.plain_data import describe
+from course.reader.cases import Solution, Wrong, cases
+from course.reader.cases.drawn import drawn
+from course.reader.cases.interpreting import interpreted
+from course.reader.cases.kernels import compiler
+from course.reader.cases.plain_data import describe
 
 
 @contextmanager

@@ -4,12 +4,12 @@ import operator
 
 import numpy as np
 
-from course.practice.cases import Wrong, cases
-from course.practice.cases.at_most.functions import programs_told
-from course.practice.cases.drawn import drawn
-from course.practice.cases.interpreting import all_interpreted
-from course.practice.cases.low_level import heard, tape_of
-from course.practice.cases.plain_data import describe
+from course.reader.cases import Wrong, cases
+from course.reader.cases.at_most.functions import programs_told
+from course.reader.cases.drawn import drawn
+from course.reader.cases.interpreting import all_interpreted
+from course.reader.cases.low_level import heard, tape_of
+from course.reader.cases.plain_data import describe
 
 
 @cases("03-apply")

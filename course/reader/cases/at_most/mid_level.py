@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from course.practice.cases import Wrong, cases
-from course.practice.cases.drawn import drawn
-from course.practice.cases.interpreting import interpreted
-from course.practice.cases.mid_level import constant
-from course.practice.cases.plain_data import describe
+from course.reader.cases import Wrong, cases
+from course.reader.cases.drawn import drawn
+from course.reader.cases.interpreting import interpreted
+from course.reader.cases.mid_level import constant
+from course.reader.cases.plain_data import describe
 
 
 def number(x):

@@ -4,7 +4,7 @@ import re
 from contextlib import contextmanager
 from functools import wraps
 
-from course.practice.cases import Wrong
+from course.reader.cases import Wrong
 
 ACCESS = re.compile(r"(?:%\S+ = load|store) (\w+)(?: [^,]+)?, ptr (%\S+)")  # a load or a store of one number
 SLOT = re.compile(r"(%slot\d+) = alloca (\w+)")

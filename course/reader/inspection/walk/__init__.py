@@ -9,12 +9,12 @@ import textwrap
 
 import numpy as np
 
-from course.inspection.source_index import place_of, places
-from course.inspection.walk import probe
-from course.inspection.walk.heard import Op, core_alone, followed, listened
-from course.inspection.walk.page import Walks
-from course.inspection.walk.parts import Code, link, path, short
-from course.inspection.walk.stages import STAGES
+from course.reader.inspection.source_index import place_of, places
+from course.reader.inspection.walk import probe
+from course.reader.inspection.walk.heard import Op, core_alone, followed, listened
+from course.reader.inspection.walk.page import Walks
+from course.reader.inspection.walk.parts import Code, link, path, short
+from course.reader.inspection.walk.stages import STAGES
 
 
 class Walk:

@@ -4,11 +4,11 @@ import html
 import re
 from pathlib import Path
 
-from course.figures import HUES, LEVELS
-from course.inspection import code_lines
-from course.inspection.code_lines import left
-from course.inspection.walk.parts import BACK, FORWARD, MEANS, short
-from course.inspection.walk.stages import ASIDE, DOWN, UP
+from course.reader.figures import HUES, LEVELS
+from course.reader.inspection import code_lines
+from course.reader.inspection.code_lines import left
+from course.reader.inspection.walk.parts import BACK, FORWARD, MEANS, short
+from course.reader.inspection.walk.stages import ASIDE, DOWN, UP
 
 KEYS = 'data-lm-suppress-shortcuts="true"'  # keeps JupyterLab's shortcuts from taking the keys of this element
 STYLE = Path(__file__).with_name("walk.css")

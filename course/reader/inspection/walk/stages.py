@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from course.inspection.walk.heard import nth_source, update_in
-from course.inspection.walk.parts import BACK, FORWARD, MEANS, Code, Number, Stage, excerpt, link
+from course.reader.inspection.walk.heard import nth_source, update_in
+from course.reader.inspection.walk.parts import BACK, FORWARD, MEANS, Code, Number, Stage, excerpt, link
 
 COMPILED = "in fit, written once"
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from course import reference, tasks
-from course.bench import cases, cli, formulas, libraries, machines, measure, report
-from course.bench.work import Trainer, load
-from course.setup.arguments import SECTIONS
+from course.author.bench import cases, cli, formulas, libraries, machines, measure, report
+from course.author.bench.work import Trainer, load
+from course.terminal.arguments import SECTIONS
 
 FAST = measure.Pace(rounds=2, seconds=0.0, limit=60.0)
 PEER = """
-from course.bench.work import Trainer
+from course.author.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "Other", "1", []
 
@@ -99,7 +99,7 @@ def reference_epoch(work, train):
 @pytest.mark.parametrize("mode", ["naive", "in_place"])
 @pytest.mark.parametrize("name", ["linear", "rings"])
 def test_the_reference_is_the_arithmetic_of_record(name, mode, monkeypatch):
-    from course.bench.peers import numpy as numpy_
+    from course.author.bench.peers import numpy as numpy_
 
     task, train = (tasks.linear(), reference.linear_regression) if name == "linear" else (tasks.rings(), reference.dnn_classifier)  # fmt: skip
     work = cases.of_task(task, 10 if name == "linear" else 100, "sgd")
@@ -190,8 +190,10 @@ def test_an_order_is_drawn_in_the_time_of_an_epoch_or_before_it(drawn, own, told
         now[0] += seconds
         return result
 
-    monkeypatch.setattr("course.bench.work.time", SimpleNamespace(perf_counter=lambda: now[0]))
-    monkeypatch.setattr("course.bench.work.DRAW", SimpleNamespace(permutation=lambda count: took(10, count, now[0])))
+    monkeypatch.setattr("course.author.bench.work.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(
+        "course.author.bench.work.DRAW", SimpleNamespace(permutation=lambda count: took(10, count, now[0]))
+    )
     trainer = Trainer(lambda order: orders.append(took(1, order)), None, (lambda epochs: took(5)) if own else None)
     assert trainer.train(LINE.make()._replace(drawn=drawn), 3) == told
     assert len({*orders}) == (0 if own else 3)
@@ -293,7 +295,7 @@ def test_several_ranks_that_cannot_be_measured_are_told_and_the_page_is_not_lost
 
 
 def test_the_figure_counts_what_is_ahead():
-    from course.figures.bench import raced
+    from course.reader.figures.bench import raced
 
     results = [made_up("levels", "3 eager", "eager", 4e-6), made_up("PyTorch", "eager", "eager", 1e-5)]
     assert raced(results).text.startswith(
@@ -314,11 +316,11 @@ MEASURED = rows_of((report.FOLDER / "results.md").read_text(encoding="utf-8"))
 def test_the_results_are_those_of_the_scripts_as_they_stand():
     last = (report.FOLDER / "results.md").read_text(encoding="utf-8").splitlines()[-1]
     assert last == report.made_by(), (
-        "course/bench: a script changed: measure anew, with all peers: python3 -m course bench"
+        "course/author/bench: a script changed: measure anew, with all peers: python3 -m course bench"
     )
 
 
-@pytest.mark.parametrize("page", ["course/reading/prose/beside.md", "notebooks/more/text/05_cost.py"])
+@pytest.mark.parametrize("page", ["course/author/site/prose/beside.md", "notebooks/more/text/05_cost.py"])
 def test_the_headline_is_what_was_measured(page):
     text = (libraries.ROOT / page).read_text(encoding="utf-8")
     part = re.split("\n(?:# )?## ", text.split("## Beside other libraries")[1])[0]
@@ -326,7 +328,7 @@ def test_the_headline_is_what_was_measured(page):
     assert len(told) >= 6 and set(told) <= {row[:6] for row in MEASURED}
 
 
-@pytest.mark.parametrize("page", ["course/reading/prose/beside.md", "course/bench/README.md"])
+@pytest.mark.parametrize("page", ["course/author/site/prose/beside.md", "course/author/bench/README.md"])
 def test_as_many_are_ahead_as_is_told(page):
     said = re.search(r"In (\d+) of (\d+) ", (libraries.ROOT / page).read_text(encoding="utf-8"))
     assert said.groups() == (str(sum("behind" not in row[5] for row in MEASURED)), str(len(MEASURED)))

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from jupyter_client.manager import start_new_kernel
 
 from course import build
-from course.builder.cells import BuildError
-from course.builder.export import ABSENT, LEVELS, File, export
-from course.builder.names import notebook_path
+from course.author.builder.export import ABSENT, LEVELS, File, export
+from course.reader.notebooks.cells import BuildError
+from course.reader.notebooks.names import notebook_path
 
 pytestmark = pytest.mark.versions
 
@@ -277,7 +277,7 @@ def test_a_level_says_which_names_are_its_own(project):
 
 
 def test_what_ipython_adds_to_python_is_not_exported():
-    command = "import builtins; builtins.display = builtins.get_ipython = print; from course.builder.namespace import BUILTINS"
+    command = "import builtins; builtins.display = builtins.get_ipython = print; from course.author.builder.namespace import BUILTINS"
     done = python(build.ROOT, command + "; print(sorted({'display', 'get_ipython', 'print'} & BUILTINS))")
     assert done == "['print']\n"
 
@@ -430,7 +430,7 @@ def test_what_is_up_to_date_stays_byte_for_byte(project, capsys):
     later = time.time() + 1000
     for path in project.rglob("*"):
         os.utime(path, (later, later))
-    inputs = ("notebooks/text/01_hardware.py", "course/tasks.py", "data/points.csv")
+    inputs = ("notebooks/text/01_hardware.py", "course/reader/tasks.py", "data/points.csv")
     for file in inputs:  # as a Windows editor may leave them
         (project / file).write_bytes((project / file).read_bytes().replace(b"\n", b"\r\n"))
     before = snapshot(project)
@@ -442,7 +442,7 @@ def test_what_is_up_to_date_stays_byte_for_byte(project, capsys):
 CHANGES = {
     "notebooks/text/01_hardware.py": ("# what is held", "# what is held now", ["01_hardware", "02_kernels"]),
     "notebooks/text/02_kernels.py": ("KERNELS = {}", "KERNELS = dict()", ["02_kernels"]),
-    "course/tasks.py": ("2 * x", "3 * x", ["01_hardware", "02_kernels"]),
+    "course/reader/tasks.py": ("2 * x", "3 * x", ["01_hardware", "02_kernels"]),
 }
 
 
@@ -475,7 +475,7 @@ SUPPLIES = {  # file: (its text, which notebooks a change of it makes stale)
     "course/kit/parts.py": ("import solutions, course.broken", ["02_kernels"]),
     "course/broken.py": ("import course.alone (", ["02_kernels"]),
     "course/kit/more.py": ("", []),
-    "course/figures/__init__.py": ("ROOM = 'kit'", BOTH),
+    "course/reader/figures/__init__.py": ("ROOM = 'kit'", BOTH),
     "solutions/__init__.py": ("", ["02_kernels"]),
     "levels_more/plug.py": ("", ["01_hardware"]),
     "levels_more/other.py": ("", []),
@@ -561,7 +561,7 @@ def test_a_damaged_notebook_is_made_again(project, content, monkeypatch):
         path.write_text(content)
     (found,) = [line for line in build.check(project, build.names_in(project)) if "01_hardware" in line]
     assert f"notebooks/01_hardware.ipynb {'is missing' if content is None else 'cannot be read'}" in found
-    monkeypatch.setattr("course.builder.cli.execute", lambda *arguments: None)
+    monkeypatch.setattr("course.author.builder.cli.execute", lambda *arguments: None)
     assert build.main(["01_hardware"], project) == 0
     aside = project / ".course" / "aside"
     assert [p.read_text() for p in aside.glob("*")] == ([] if content is None else [content])

@@ -16,9 +16,9 @@ import nbformat
 import pytest
 
 from course import build, serving
-from course.builder.cells import MARKER, code_lines
-from course.builder.minutes import TELLS, words
-from course.builder.names import notebook_path
+from course.reader.notebooks.cells import MARKER, code_lines
+from course.reader.notebooks.minutes import TELLS, words
+from course.reader.notebooks.names import notebook_path
 
 NAMES = build.names_in(build.ROOT)
 LEVELS = [build.level_of(name) for name in NAMES]

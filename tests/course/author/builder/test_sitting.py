@@ -8,8 +8,8 @@ import nbformat
 import pytest
 
 from course import build
-from course.builder.names import level_of, notebook_path
-from course.builder.sitting import halves, room_of
+from course.author.builder.sitting import halves, room_of
+from course.reader.notebooks.names import level_of, notebook_path
 
 NAMES = build.names_in(build.ROOT)
 END = "This is the end of the first sitting."
@@ -48,7 +48,7 @@ class Desk:
 
     def built(self):
         """Run the Build at the end of the sitting. Returns what it prints, or the last line of its error."""
-        code = "from course import build; from course.builder import session; session.find_home()"
+        code = "from course import build; from course.author.builder import session; session.find_home()"
         command = [sys.executable, "-c", f"{code}; build.so_far('01_hardware')"]
         env = build.environment(self.root)
         done = subprocess.run(command, cwd=self.path.parent, env=env, capture_output=True, text=True)

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from course import build
-from course.builder import minutes
-from course.builder.sitting import room_of
+from course.author.builder.sitting import room_of
+from course.reader.notebooks import minutes
 
 NAMES = build.names_in(build.ROOT)
 TASKS = ["Data", "Model and training", "Result", "The second task: a net"]

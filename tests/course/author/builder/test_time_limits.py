@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from course.build import ROOT
+from course.author.build import ROOT
 
 IN_PYTHON = """
 import time

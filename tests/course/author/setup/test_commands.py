@@ -3,9 +3,9 @@
 import pytest
 
 from course import build
-from course.builder.cells import BuildError
-from course.practice import progress
-from course.setup import commands
+from course.author.setup import commands
+from course.reader import progress
+from course.reader.notebooks.cells import BuildError
 
 CONFLICT = """\
 # %%

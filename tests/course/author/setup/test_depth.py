@@ -4,12 +4,13 @@ import nbformat
 import pytest
 
 from course import build
-from course.build import MINE
-from course.builder import blanks, session
-from course.builder.cells import BuildError
-from course.builder.names import depth_in
-from course.practice import progress
-from course.setup import depth, workspace
+from course.author.build import MINE
+from course.author.builder import session
+from course.author.setup import depth, workspace
+from course.reader import progress
+from course.reader.notebooks import blanks
+from course.reader.notebooks.cells import BuildError
+from course.reader.notebooks.names import depth_in
 
 NAME = "01_hardware"
 SAID = """

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from course import build
-from course.build import MINE, ROOT
-from course.setup import commands, index_page, workspace
+from course.author.build import MINE, ROOT
+from course.author.setup import commands, index_page, workspace
 
 NAMES = build.all_in(ROOT)
 

@@ -13,8 +13,8 @@ import pytest
 from jupyter_server.serverapp import list_running_servers
 
 from course import build
-from course.setup import commands, homes, lab, workspace
-from course.setup.stage import held
+from course.author.setup import commands, homes, lab, workspace
+from course.terminal.stage import held
 
 HOMES = "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "MPLCONFIGDIR"
 
@@ -40,8 +40,8 @@ def test_who_has_a_home_is_told_nothing(monkeypatch, tmp_path):
 PROGRAM = """
 import os, sys
 from pathlib import Path
-from course.setup.stage import hand_over
-from course.setup import workspace, homes
+from course.terminal.stage import hand_over
+from course.author.setup import workspace, homes
 
 root = Path(sys.argv[1])
 print(homes.settle(root), flush=True)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course.build import hash_of
-from course.setup.merge import ASIDE, NOTE, content, merge
+from course.author.build import hash_of
+from course.author.setup.merge import ASIDE, NOTE, content, merge
 
 new = nbformat.v4
 

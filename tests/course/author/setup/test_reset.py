@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course import build
-from course.setup import backup, reset, workspace
+from course.author.setup import backup, reset, workspace
 
 NOTEBOOK = "mine/02_kernels.ipynb"
 

@@ -28,12 +28,13 @@ import yaml
 from jupytext.config import load_jupytext_config
 
 from course import __main__ as the_door
-from course.setup import causes, commands, environment, making, stage
-from course.setup.arguments import checked
+from course.author.setup import commands, environment, making
+from course.terminal import causes, stage
+from course.terminal.arguments import checked
 
 pytestmark = pytest.mark.versions
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # What `python3 -m course` needs before there is an environment.
 FILES = "__init__", "arguments", "causes", "commands", "environment", "making", "stage", "wheelhouse"
@@ -50,7 +51,7 @@ def copy(tmp_path):
     for name in (
         "course/__init__.py",
         "course/__main__.py",
-        *(f"course/setup/{name}.py" for name in FILES),
+        *(f"course/author/setup/{name}.py" for name in FILES),
         "pyproject.toml",
     ):
         shutil.copy(ROOT / name, root / name)
@@ -71,7 +72,8 @@ def open_door(root, *arguments, change="", path="", python=BASE_PYTHON, flags=("
 import os, sys
 sys.path.insert(0, {str(root)!r})
 import course.__main__ as door
-from course.setup import commands, environment, making, stage
+from course.author.setup import commands, environment, making
+from course.terminal import stage
 {change}
 sys.exit(door.main({list(arguments)!r}))
 """

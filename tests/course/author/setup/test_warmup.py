@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from course.setup import warmup
+from course.author.setup import warmup
 
 STEP = """
 from course import tasks
@@ -20,7 +20,7 @@ with eager():
 
 def test_an_eager_step_finds_its_kernels_compiled(tmp_path):
     environment = os.environ | {"LEVELS_CACHE": str(tmp_path)}
-    subprocess.run([sys.executable, "-m", "course.setup.warmup"], env=environment, check=True)
+    subprocess.run([sys.executable, "-m", "course.author.setup.warmup"], env=environment, check=True)
     kept = {*os.listdir(tmp_path)}
     subprocess.run([sys.executable, "-c", STEP], env=environment, check=True)
     assert len(kept) > 50 and {*os.listdir(tmp_path)} == kept
@@ -30,4 +30,4 @@ def test_it_begins_in_a_process_of_its_own(monkeypatch, tmp_path):
     begun = []
     monkeypatch.setattr(subprocess, "Popen", lambda command, **how: begun.append((command, how["cwd"])))
     warmup.begin(tmp_path)
-    assert begun == [([sys.executable, "-m", "course.setup.warmup"], tmp_path)]
+    assert begun == [([sys.executable, "-m", "course.author.setup.warmup"], tmp_path)]

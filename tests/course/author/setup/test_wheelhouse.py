@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from course.setup import causes, environment, stage, wheelhouse
+from course.author.setup import environment, wheelhouse
+from course.terminal import causes, stage
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 NOWHERE = {"PIP_INDEX_URL": "http://127.0.0.1:9", "UV_INDEX_URL": "http://127.0.0.1:9", "PIP_RETRIES": "0"}
 WHEEL = "tiny-1.0-py3-none-any.whl"

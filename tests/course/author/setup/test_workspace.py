@@ -9,10 +9,10 @@ import pytest
 from nbclient import NotebookClient
 
 from course import build
-from course.build import MINE
-from course.practice import checks
-from course.practice.answers import Answer
-from course.setup import reset, workspace
+from course.author.build import MINE
+from course.author.setup import reset, workspace
+from course.reader import checks
+from course.reader.answers import Answer
 
 NAMES = ["01_hardware", "02_kernels"]
 
@@ -333,7 +333,7 @@ def test_answers_stand_with_their_questions(monkeypatch, choices):
 
 
 def test_lab_hands_the_switch_to_its_kernels(project, monkeypatch):
-    from course.setup import commands
+    from course.author.setup import commands
 
     begun = []
     monkeypatch.setattr(commands, "hand_over", lambda command: begun.append((command, dict(os.environ))))

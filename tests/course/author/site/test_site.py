@@ -12,11 +12,12 @@ import pytest
 
 pytest.importorskip("sphinx", reason="the site is written with the group `site`: `python3 -m course setup`")
 
-from course import reading, tasks  # noqa: E402
-from course.build import ROOT
-from course.inspection.house import LEVELS  # noqa: E402
-from course.reading import names, trains  # noqa: E402
-from course.setup import stage  # noqa: E402
+from course import tasks  # noqa: E402
+from course.author import site as reading
+from course.author.build import ROOT
+from course.author.house import LEVELS  # noqa: E402
+from course.author.site import names, trains  # noqa: E402
+from course.terminal import stage  # noqa: E402
 from levels.hardware.tasks import linear_regression  # noqa: E402
 
 
@@ -326,7 +327,13 @@ def test_search_works_from_a_file(tab):
 @pytest.mark.parametrize("scheme, width", [("light", 1280), ("dark", 390)])
 def test_all_can_read_it(tab, serious, scheme, width):
     kinds = ["index", "notebooks/03_low_level", "notebooks/05_high_level", "notebooks/more/05_cost", "install"]
-    kinds += ["real_ones", "glossary", "api/mid_level_more", "course/bench/results", "notebooks/trail/3_low_level"]
+    kinds += [
+        "real_ones",
+        "glossary",
+        "api/mid_level_more",
+        "course/author/bench/results",
+        "notebooks/trail/3_low_level",
+    ]
     for name in kinds:
         page = tab(name, width, scheme)
         assert serious(page) == [], name

@@ -20,13 +20,13 @@ from answered import tried, with_body
 from IPython.core.interactiveshell import InteractiveShell
 
 from course import build
-from course.builder import blanks
-from course.builder.cells import MARKER, BuildError
-from course.builder.export import export
-from course.practice import cases, progress
-from course.practice.cases.plain_data import pack, unpack
-from course.practice.exercises.blanks import answers_of, compare_answers, named_in, try_blank
-from course.setup import depth, workspace
+from course.author.builder.export import export
+from course.author.setup import depth, workspace
+from course.reader import cases, progress
+from course.reader.cases.plain_data import pack, unpack
+from course.reader.exercises.blanks import answers_of, compare_answers, named_in, try_blank
+from course.reader.notebooks import blanks
+from course.reader.notebooks.cells import MARKER, BuildError
 from solutions.answers import ANSWERS
 
 NAMES = build.names_in(build.ROOT)
@@ -406,7 +406,7 @@ def scaled(x, by):
 CASES = """
 import numpy as np
 
-from course.practice.cases import cases
+from course.reader.cases import cases
 
 
 @cases("01-scaled")

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from course import build
-from course.practice import cases, exercises, progress
-from course.practice.cases import plain_data
-from course.practice.exercises.judge import judge_answers
+from course.reader import cases, exercises, progress
+from course.reader.cases import plain_data
+from course.reader.exercises.judge import judge_answers
 from levels_more.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels_more.high_level import Callback, Sequential  # noqa: F401
 from levels_more.kernels import element_loop  # noqa: F401
@@ -335,7 +335,7 @@ def test_the_time_limit_leaves_nothing_behind(monkeypatch):
 
 LIMITED = """
 import signal, sys, threading, time
-from course.practice import cases, exercises
+from course.reader import cases, exercises
 
 IGNORED
 cases.TIME_LIMIT = 0.2

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from course.practice import cases, exercises
-from course.practice.exercises import low_level as checks
+from course.reader import cases, exercises
+from course.reader.exercises import low_level as checks
 from levels_more.kernels import BACKENDS, PLANS
 from levels_more.low_level import DOOR, GradientTape, Variable  # noqa: F401 (what a notebook has at hand)
 from solutions import low_level

@@ -13,9 +13,9 @@ import pytest
 from answered import answered, asked, with_body
 
 from course import build
-from course.build import MINE
-from course.builder import blanks
-from course.setup import depth, workspace
+from course.author.build import MINE
+from course.author.setup import depth, workspace
+from course.reader.notebooks import blanks
 from solutions.answers import ANSWERS
 
 NAMES = build.names_in(build.ROOT)

@@ -11,8 +11,8 @@ import pytest
 from answered import answered, asked
 
 from course import build
-from course.build import MINE
-from course.setup import workspace
+from course.author.build import MINE
+from course.author.setup import workspace
 
 NAMES = [
     name

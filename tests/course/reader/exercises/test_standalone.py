@@ -9,7 +9,7 @@ import jupytext
 import pytest
 
 from course import build
-from course.builder import session
+from course.author.builder import session
 from solutions import hardware, high_level, kernels, low_level, mid_level
 
 MODULES = hardware, kernels, low_level, mid_level, high_level
@@ -73,7 +73,7 @@ def test_the_notebooks_own_names_stay_and_are_not_mixed_with_others(capsys):
     run("exercises.begin('04-1')", notebook=notebook)
     assert notebook["Layer"] is own and "Loss" not in notebook
     assert {"Variable", "np"} <= notebook.keys()  # these are the same in the notebook, and it may have imported them
-    assert "Loss" not in run(OWN, "from course.practice import exercises\nexercises.begin('04-2')")
+    assert "Loss" not in run(OWN, "from course.reader import exercises\nexercises.begin('04-2')")
 
 
 def test_whoever_ran_half_of_the_notebook_is_told_to_run_the_rest(capsys):
@@ -95,7 +95,7 @@ def test_at_the_readers_desk_these_are_the_levels_that_the_reader_built(tmp_path
     monkeypatch.setattr(session, "HOME", [tmp_path])
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(desk)
-    run("from course.practice import exercises", "exercises.begin('01-1')")
+    run("from course.reader import exercises", "exercises.begin('01-1')")
     assert sys.path[0] == str(desk) and [desk] == session.HOME
 
 
@@ -106,5 +106,5 @@ def test_where_levels_are_built_from_nothing_nothing_is_missed(tmp_path, monkeyp
     import levels
 
     monkeypatch.setattr(levels, "__file__", str(tmp_path / "levels" / "__init__.py"))
-    notebook = run("from course.practice import exercises\nexercises.begin('02-3')")
+    notebook = run("from course.reader import exercises\nexercises.begin('02-3')")
     assert notebook.keys() <= {"__name__", "__builtins__", "exercises"}

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from course import build
-from course.figures import drawing
-from course.figures.drawing import CONSTANT, OP, PHASES, VARIABLE, Drawing, graph_drawing, tape_drawing
+from course.reader.figures import drawing
+from course.reader.figures.drawing import CONSTANT, OP, PHASES, VARIABLE, Drawing, graph_drawing, tape_drawing
 from levels_more import low_level
 from levels_more.hardware import pool
 
@@ -103,7 +103,7 @@ def test_equal_graphs_are_equal_texts_whatever_the_keys():
     )
     assert other.svg == Drawing(nodes, edges, "A graph.").svg
     code = (
-        "from course.figures.drawing import OP, Drawing; edges = [('a', 'c', '(1,)'), ('b', 'c', '(2,)'), ('a', 'd', '(3,)')]; "
+        "from course.reader.figures.drawing import OP, Drawing; edges = [('a', 'c', '(1,)'), ('b', 'c', '(2,)'), ('a', 'd', '(3,)')]; "
         "print(Drawing({k: ([k], OP) for k in 'abcd'}, edges, '').svg)"
     )
     ran = {

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, PathPatch
 
 from course import figures, tasks
-from course.figures import matrices, memory, picture, tape
-from course.figures.tape import tape_of_numbers
+from course.reader.figures import matrices, memory, picture, tape
+from course.reader.figures.tape import tape_of_numbers
 from levels.hardware.tasks import Fit
 
 pytestmark = pytest.mark.usefixtures("words_can_be_read")
@@ -79,8 +79,8 @@ def test_memory_is_named_only_where_no_cache_holds_the_data(caches, source):
 
 def test_caches_are_told_as_far_as_the_system_knows(monkeypatch, tmp_path):
     """Some processors do not tell the size of a cache, some tell nothing."""
-    monkeypatch.setattr("course.figures.memory.Path", lambda folder: tmp_path)
-    monkeypatch.setattr("course.figures.memory.sys.platform", "linux")
+    monkeypatch.setattr("course.reader.figures.memory.Path", lambda folder: tmp_path)
+    monkeypatch.setattr("course.reader.figures.memory.sys.platform", "linux")
     assert figures.host_caches() == {}
     for k, files in enumerate(["1 Data 32K", "1 Instruction 32K", "2 Unified 1024K", "3 Unified"]):
         (tmp_path / f"index{k}").mkdir()
@@ -191,7 +191,7 @@ def test_loop_order_marks_what_the_step_touches():
 
 
 def test_loop_order_stands_still_and_its_words_keep_apart(monkeypatch):
-    monkeypatch.setattr("course.figures.picture.Picture", lambda figure, text: figure)
+    monkeypatch.setattr("course.reader.figures.picture.Picture", lambda figure, text: figure)
     frames = set()
     for order in figures.ORDERS:
         for step in (0, 10, 303, 512):
@@ -254,7 +254,7 @@ def test_the_walk_by_hand():
 
 @pytest.mark.parametrize("walk", WALKS, ids=["squared", "ridge", "another"])
 def test_the_bump_meets_the_walk_at_every_step(walk, monkeypatch):
-    monkeypatch.setattr("course.figures.picture.Picture", lambda figure, text: text)
+    monkeypatch.setattr("course.reader.figures.picture.Picture", lambda figure, text: text)
     target, n = walk.records[-1][2], len(walk.records)
     for leaf, moves in walk.moves.items():
         assert moves[leaf] == pytest.approx((1, -1)) and moves[target][0] == pytest.approx(-moves[target][1], rel=1e-4)
@@ -308,7 +308,7 @@ def test_a_leaf_that_goes_nowhere_moves_nothing():
 
 
 def test_tape_backwards_marks_the_step(monkeypatch):
-    monkeypatch.setattr("course.figures.picture.Picture", lambda figure, text: figure)
+    monkeypatch.setattr("course.reader.figures.picture.Picture", lambda figure, text: figure)
     figure = figures.tape_backwards(SQUARED, 2, "x")
     rectangles = [patch for patch in figure.artists if isinstance(patch, FancyBboxPatch)]
     colors = [to_hex(patch.get_facecolor()).upper() for patch in rectangles]
@@ -324,7 +324,7 @@ def test_tape_backwards_marks_the_step(monkeypatch):
 
 @pytest.mark.parametrize("walk", WALKS, ids=["squared", "ridge", "another"])
 def test_tape_backwards_stands_still_and_its_words_keep_apart(walk, monkeypatch):
-    monkeypatch.setattr("course.figures.picture.Picture", lambda figure, text: figure)
+    monkeypatch.setattr("course.reader.figures.picture.Picture", lambda figure, text: figure)
     frames = set()
     for step in range(len(walk.records) + 1):
         for leaf in walk.moves:

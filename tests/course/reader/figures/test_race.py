@@ -11,7 +11,7 @@ from ipywidgets import HTML, Image, SelectionSlider
 from matplotlib.text import Text
 
 from course import figures, tasks
-from course.figures import race, widgets
+from course.reader.figures import race, widgets
 from levels_more.low_level import GradientTape, constant, function
 from levels_more.mid_level import SGD, Adam, Dense, MeanSquaredError
 
@@ -175,7 +175,7 @@ SETTINGS = [
 def test_every_setting_is_drawn_without_a_warning_or_an_overlap(setting, monkeypatch):
     made = []
     monkeypatch.setattr(
-        "course.figures.picture.Picture", lambda figure, text: made.append(figure) or PICTURE(figure, text)
+        "course.reader.figures.picture.Picture", lambda figure, text: made.append(figure) or PICTURE(figure, text)
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")

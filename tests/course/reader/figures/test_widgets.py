@@ -13,11 +13,11 @@ import pytest
 from ipywidgets import HTML, Button, Image, Label, RadioButtons, SelectionSlider, Text
 
 from course import build
-from course.builder.answers import keys_in
-from course.figures import widgets
-from course.practice import answers, checks
-from course.practice.answers import Answer
-from course.setup import browser
+from course.author.setup import browser
+from course.reader import answers, checks
+from course.reader.answers import Answer
+from course.reader.figures import widgets
+from course.reader.notebooks.answers import keys_in
 
 
 def parts(widget) -> list:
@@ -400,7 +400,7 @@ PAGE = """
 # # A page that asks
 
 # %% tags=["hide-input"]
-from course.practice import checks
+from course.reader import checks
 
 checks.predict("00-products", "how many products are in `x @ w`?")
 
@@ -409,7 +409,7 @@ checks.answer_to("00-products")
 
 # %%
 from course import figures
-from course.figures import widgets
+from course.reader.figures import widgets
 
 
 @figures.styled(width=3, height=2)

@@ -16,10 +16,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from course import build, programs, reference, tasks
-from course.builder.cells import code_of
-from course.figures import HUES, LEVELS, accuracy, r_squared, tour
-from course.inspection import code_lines, compare, marks, side_by_side
-from course.inspection import comparison as compared
+from course.reader.figures import HUES, LEVELS, accuracy, r_squared, tour
+from course.reader.inspection import code_lines, compare, marks, side_by_side
+from course.reader.inspection import comparison as compared
+from course.reader.notebooks.cells import code_of
 from levels.support.measure import lane_peak
 from levels_more.hardware import exp, log, pool
 from levels_more.kernels import counted
@@ -726,7 +726,7 @@ def linear_regression(x):
     return y
 """)
 run("""from course import build
-from course.inspection import compare, marks
+from course.reader.inspection import compare, marks
 build.watch("03_low_level")
 print(sorted(marks.functions_of(linear_regression)), [*compare.by_level([linear_regression])])
 print(*(line for step in marks.read(linear_regression)["forward"] for line in step.lines()))
@@ -761,7 +761,7 @@ def linear_regression(x, y, weights, batches, learning_rate):
 
 
 def test_another_answer_is_not_called_the_same(monkeypatch):
-    monkeypatch.setattr("course.inspection.compare.WATCHED", ["05_high_level"])
+    monkeypatch.setattr("course.reader.inspection.compare.WATCHED", ["05_high_level"])
     levels = on_all_levels("linear_regression")[:5]
     comparison = compare.measure(shortened(LINE, 20), *levels, linear_regression, repeats=1)
     difference = np.abs(comparison.rows[-1].losses - comparison.rows[1].losses).max()
@@ -772,7 +772,7 @@ def test_another_answer_is_not_called_the_same(monkeypatch):
 def words_of(draw, monkeypatch):
     """The boxes of the page, and of all words outside axes."""
     with monkeypatch.context() as patched:
-        patched.setattr("course.figures.picture.Picture", lambda figure, text: figure)
+        patched.setattr("course.reader.figures.picture.Picture", lambda figure, text: figure)
         figure = draw()
     FigureCanvasAgg(figure).draw()
     return figure.bbox, [text.get_window_extent() for text in figure.texts]

@@ -7,9 +7,9 @@ import pytest
 from code_edges import cut_names, drawn
 
 from course import programs, tasks
-from course.builder.cells import code_of
-from course.inspection import framework_programs, marks, side_by_side
-from course.inspection.framework_programs import APIS, DIGITS, STEPS, TASKS
+from course.reader.inspection import framework_programs, marks, side_by_side
+from course.reader.inspection.framework_programs import APIS, DIGITS, STEPS, TASKS
+from course.reader.notebooks.cells import code_of
 
 ALL = [(framework, api, task) for framework in ("tf", "torch") for api in APIS.values() for task in TASKS.values()]
 LAB = 828  # px: what JupyterLab gives an output in a window of 1280, its list of files open

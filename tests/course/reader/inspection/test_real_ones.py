@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from course import programs
-from course.bench.libraries import python_of
-from course.build import ROOT
-from course.inspection import real_ones
-from course.inspection.questions import COMMITS, QUESTIONS, REPOSITORIES, VERSIONS, There
-from course.inspection.source_index import places
-from course.programs import places as looked
+from course.author.bench.libraries import python_of
+from course.author.build import ROOT
+from course.author.programs import places as looked
+from course.reader.inspection import real_ones
+from course.reader.inspection.questions import COMMITS, QUESTIONS, REPOSITORIES, VERSIONS, There
+from course.reader.inspection.source_index import places
 
 pytestmark = pytest.mark.quick
 

@@ -8,9 +8,9 @@ import pytest
 from code_edges import cut_names, drawn, uneven_edges
 
 from course import build, reference, tasks
-from course.inspection import walk
-from course.inspection.source_index import cell_of, places
-from course.inspection.walk import parts
+from course.reader.inspection import walk
+from course.reader.inspection.source_index import cell_of, places
+from course.reader.inspection.walk import parts
 from levels.hardware import exp, log
 from levels.high_level import Sequential
 from levels.high_level.tasks import dnn_classifier, linear_regression

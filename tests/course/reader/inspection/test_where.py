@@ -10,10 +10,10 @@ import pytest
 
 import course
 from course import build
-from course.figures import LEVELS
-from course.inspection import where as where_module
-from course.inspection.source_index import place_of, places
-from course.inspection.where import ALIASES
+from course.reader.figures import LEVELS
+from course.reader.inspection import where as where_module
+from course.reader.inspection.source_index import place_of, places
+from course.reader.inspection.where import ALIASES
 from levels_more.kernels import KERNELS
 
 pytestmark = pytest.mark.versions
@@ -149,7 +149,7 @@ def test_it_shows_itself(monkeypatch):
     assert (
         "class Dense(Layer):" in page and page.count("<details>") == page.count("</details>") == 3
     )  # there is a wider one, and a spelling
-    monkeypatch.setattr("course.inspection.source_index.WATCHED", ["more/05_cost"])
+    monkeypatch.setattr("course.reader.inspection.source_index.WATCHED", ["more/05_cost"])
     assert 'href="../more/03_torch.ipynb"' in found._repr_html_()
     assert "a &lt; b" in course.where("less")._repr_html_() or "x &lt; y" in course.where("less")._repr_html_()
 

@@ -9,7 +9,7 @@ import pytest
 from back_ends import CHOICES
 
 from course import reference, tasks
-from course.inspection import xray
+from course.reader.inspection import xray
 from levels.low_level import functions
 from levels_more.compiler.eager import backward
 from levels_more.hardware import exp, log, pool

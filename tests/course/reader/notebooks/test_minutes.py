@@ -10,8 +10,8 @@ import nbformat
 import pytest
 
 from course import build
-from course.builder import minutes
-from course.builder.cells import BuildError, code_of
+from course.reader.notebooks import minutes
+from course.reader.notebooks.cells import BuildError, code_of
 
 NAMES = build.all_in(build.ROOT)
 SITTING = 85  # minutes

@@ -39,7 +39,7 @@ def test_they_give_the_losses_of_the_real_library(framework):
 
 
 def test_the_net_that_writes_gives_the_losses_of_pytorch():
-    """`course/programs/text`: attention, a mask, embeddings, a cross-entropy and Adam, with PyTorch's names."""
+    """`course/reader/programs/text`: attention, a mask, embeddings, a cross-entropy and Adam, with PyTorch's names."""
     (each,) = programs.programs(folder=programs.TEXT)
     assert each.digest == programs.digest(each.text), f"{each.name} changed: python3 -m course programs --real"
     assert len(each.losses) == 200 and each.losses[-1] < 2.5 < 3.5 < each.losses[0]
@@ -96,7 +96,7 @@ def test_a_program_of_chapter_3_says_of_which_edition_and_library_it_is(each):
     told = " ".join(ast.get_docstring(ast.parse(each.text)).split())
     assert f"with the calls of its edition of {each.edition}. " in told and each.edition
     assert told.endswith(f". The stored losses are those of {version}.")
-    page = (build.ROOT / "course/reading/prose/beside.md").read_text(encoding="utf-8")
+    page = (build.ROOT / "course/author/site/prose/beside.md").read_text(encoding="utf-8")
     date, commit = each.edition.removesuffix(")").split(" (commit ")
     assert date in page and commit in page and set(version.split(" with ")) <= {*re.findall(r"\w+ [\d.]+\d", page)}
 
@@ -112,7 +112,7 @@ def test_there_is_one_version_of_each_library():
 @pytest.mark.quick
 def test_the_page_and_the_readme_promise_what_is_stored():
     """The page's table holds the twelve last losses, in digits that levels_more and the real libraries share."""
-    page = (build.ROOT / "course/reading/prose/beside.md").read_text(encoding="utf-8")
+    page = (build.ROOT / "course/author/site/prose/beside.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| 3-")]
     assert [row[0] for row in rows] == ["3-1 low"] * 2 + ["3-2 mid"] * 2 + ["3-3 high"] * 2
     stored = {(each.api, each.framework, each.task): f"{each.losses[-1]:#.6g}" for each in CHAPTER3}
@@ -126,7 +126,7 @@ def test_the_page_and_the_readme_promise_what_is_stored():
     readme = (build.ROOT / "README.md").read_text(encoding="utf-8")
     for text in (page, " ".join(readme.split())):
         assert "eat tensorflow2 in 30 days" in text and "eat pytorch in 20 days" in text
-    contents = (build.ROOT / "course/reading/prose/contents.md").read_text(encoding="utf-8")
+    contents = (build.ROOT / "course/author/site/prose/contents.md").read_text(encoding="utf-8")
     assert "27 programs" in page and len(EVERY) == 27 and len(ALL) == 14
     assert all("fifteen more" in " ".join(text.split()) for text in (readme, contents))
 

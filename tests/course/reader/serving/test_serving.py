@@ -21,8 +21,8 @@ import onnxruntime
 import pytest
 
 from course import serving
-from course.build import ROOT
-from course.setup.arguments import COMMANDS
+from course.author.build import ROOT
+from course.terminal.arguments import COMMANDS
 from levels_more.high_level import Input, Model, Sequential
 from levels_more.mid_level import Concatenate, Dense, Embedding, Flatten, Layer
 from levels_more.saving import load_model

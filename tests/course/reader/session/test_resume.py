@@ -7,10 +7,10 @@ import nbformat
 import pytest
 
 from course import build
-from course.build import MINE
-from course.practice import progress
-from course.practice.session import replay, resume, sections, stops
-from course.setup import workspace
+from course.author.build import MINE
+from course.author.setup import workspace
+from course.reader import progress
+from course.reader.session import replay, resume, sections, stops
 
 LEVELS = list(map(build.level_of, build.names_in(build.ROOT)))
 

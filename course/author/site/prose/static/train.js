@@ -57,7 +57,7 @@ async function trainer({ x, y, programs }, level, { rows, rate, batch }) {
   const { instance } = await WebAssembly.instantiate(decoded(code), { env: { __linear_memory: memory } });
   const draw = uniform(1), run = () => instance.exports.program(PLACE);
 
-  /* As `batch_order` of course/tasks.py: each row once, in the order of as many draws. */
+  /* As `batch_order` of course/reader/tasks.py: each row once, in the order of as many draws. */
   function epoch() {
     const draws = Float64Array.from({ length: rows }, draw);
     const order = Uint32Array.from(draws.keys()).sort((i, j) => draws[i] - draws[j]);

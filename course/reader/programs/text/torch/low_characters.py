@@ -1,6 +1,6 @@
 import torch
 
-from course.data import prose
+from course import prose
 
 train, held = prose.read()
 characters = sorted({*train, *held})

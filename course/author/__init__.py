@@ -1,0 +1,1 @@
+"""What makes the course: its setup and commands, the builder, the site, the programs' runs, the bench, the pictures."""
