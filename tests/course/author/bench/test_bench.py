@@ -66,7 +66,7 @@ LINE = cases.Case("training", "linear", "", lambda: cases.of_task(tasks.linear()
 def folder(tmp_path_factory):
     """The benchmarks' folder with a library more."""
     folder = tmp_path_factory.mktemp("benchmarks")
-    peers = folder / "course" / "bench" / "peers"
+    peers = folder / "course" / "author" / "bench" / "peers"
     peers.mkdir(parents=True)
     own = "__init__", "bench/__init__", "bench/worker", "bench/work", "bench/formulas", "bench/peers/numpy"
     for name in (f"course/{each}.py" for each in own):

@@ -509,7 +509,7 @@ def test_a_change_makes_stale_the_notebooks_that_use_what_changed(project):
 
 
 def test_another_answer_makes_stale_the_notebooks_that_ask_its_question(project):
-    kept = project / "course" / "practice" / "answers" / "01_hardware.toml"
+    kept = project / "course" / "reader" / "answers" / "01_hardware.toml"
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_text('[01-one]\nanswer = 1\nbecause = "So."\n\n[01-two]\nanswer = 2\nbecause = "So."\n')
     for name, key in zip(BOTH, ("01-one", "01-two"), strict=True):
@@ -750,7 +750,7 @@ def test_the_build_cell_notices_what_differs_in_a_fresh_process(project, lab):
     lab("np.mean = keep\ndef linear_regression(*arguments): return Fit(np.zeros(7))", "plain")
     assert "(3,) losses of float64 in a fresh process, (7,) of float64 here" in lab(*cells[-1])
     lab(cells[4][0], cells[4][1])
-    edit(project / "course" / "tasks.py", '"linear_regression": linear', '"other": linear')  # a crash over there
+    edit(project / "course" / "reader" / "tasks.py", '"linear_regression": linear', '"other": linear')  # a crash over there
     crash = lab(*cells[-1])
     assert "BuildError: linear_regression of levels.hardware fails in a fresh process:\n" in crash
     assert crash.endswith("KeyError: 'linear_regression'")

@@ -240,10 +240,12 @@ def test_what_was_set_aside_is_gone_or_damaged(kept, capsys):
 
 def test_through_the_door(project):
     """As a reader calls it, before there is a desk."""
-    for name in ("__main__.py", "setup", "practice"):
+    for name in ("__main__.py", "terminal", "author/setup", "reader"):
         part = build.ROOT / "course" / name
-        copy = shutil.copytree if part.is_dir() else shutil.copy
-        copy(part, project / "course" / name)
+        if part.is_dir():
+            shutil.copytree(part, project / "course" / name, dirs_exist_ok=True)
+        else:
+            shutil.copy(part, project / "course" / name)
     for name in ("pyproject.toml", "requirements.lock", "requirements-test.lock"):
         shutil.copy(build.ROOT / name, project / name)
 

@@ -37,7 +37,11 @@ pytestmark = pytest.mark.versions
 ROOT = Path(__file__).resolve().parents[4]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # What `python3 -m course` needs before there is an environment.
-FILES = "__init__", "arguments", "causes", "commands", "environment", "making", "stage", "wheelhouse"
+FILES = (
+    *("__init__", "__main__", "author/__init__"),
+    *(f"author/setup/{name}" for name in ("__init__", "commands", "environment", "making", "wheelhouse")),
+    *(f"terminal/{name}" for name in ("__init__", "arguments", "causes", "stage")),
+)
 LOCKS = ("requirements.lock", "requirements-test.lock")
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 UV = shutil.which("uv")
@@ -47,11 +51,10 @@ UV = shutil.which("uv")
 def copy(tmp_path):
     """A small course: the door, and locks that name one wheel, which lies beside them."""
     root = tmp_path / "a course"  # a blank in the path is a trap of its own
-    (root / "course" / "setup").mkdir(parents=True)
+    (root / "course" / "author" / "setup").mkdir(parents=True)
+    (root / "course" / "terminal").mkdir()
     for name in (
-        "course/__init__.py",
-        "course/__main__.py",
-        *(f"course/author/setup/{name}.py" for name in FILES),
+        *(f"course/{name}.py" for name in FILES),
         "pyproject.toml",
     ):
         shutil.copy(ROOT / name, root / name)
@@ -161,9 +164,7 @@ def test_what_is_handed_on_to_another_program():
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize(
-    "name", [f"course/{name}" for name in ("__init__.py", "__main__.py", *(f"setup/{name}.py" for name in FILES))]
-)
+@pytest.mark.parametrize("name", [f"course/{name}.py" for name in FILES])
 def test_an_old_python_can_read_it(name):
     tree = ast.parse((ROOT / name).read_text(encoding="utf-8"), feature_version=(3, 6))
     newer = {"text", "capture_output"}  # arguments of `subprocess` that Python 3.6 does not know
@@ -195,7 +196,7 @@ def test_an_old_python_is_told_so_in_a_sentence(copy, version):
 def test_no_room_is_called_like_a_module_of_python():
     """`python3 path/to/course` looks in course/ first."""
     rooms = {path.stem for path in (ROOT / "course").iterdir()}
-    assert "setup" in rooms and not rooms & sys.stdlib_module_names
+    assert "reader" in rooms and not rooms & sys.stdlib_module_names
 
 
 @pytest.mark.quick
@@ -221,7 +222,7 @@ def script(path, text):
 @pytest.mark.parametrize("called", [("-m", "course"), ("a course/course",)])
 def test_the_python_that_is_suggested_runs(copy, called):
     """The newest that fits, tried, in the words that the reader used."""
-    door = copy / "course" / "setup" / "environment.py"
+    door = copy / "course" / "author" / "setup" / "environment.py"
     door.write_text(re.sub(r"^PYTHONS = .*", "PYTHONS = (3, 1), (3, 4)", door.read_text(), flags=re.MULTILINE))
     commands = copy.parent / "commands"
     commands.mkdir()
@@ -794,7 +795,7 @@ def test_binder_makes_the_same_environment_and_finds_the_course():
 
 
 def test_what_colab_lacks_is_asked_for_as_in_pyproject():
-    page = (ROOT / "course" / "reading" / "prose" / "elsewhere.md").read_text(encoding="utf-8")
+    page = (ROOT / "course" / "author" / "site" / "prose" / "elsewhere.md").read_text(encoding="utf-8")
     asked = re.findall(r'"(\w+>[^"]+)"', page)
     assert len(asked) == 4 and set(asked) <= {*PROJECT["project"]["dependencies"]}
 

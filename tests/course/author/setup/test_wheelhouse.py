@@ -25,10 +25,12 @@ WHEEL = "tiny-1.0-py3-none-any.whl"
 def root(tmp_path, monkeypatch):
     """A small course whose locks name one package; it lies on a shelf, which stands for the package index."""
     root, shelf = tmp_path / "a course", tmp_path / "shelf"
-    (root / "course" / "setup").mkdir(parents=True)
+    (root / "course" / "author" / "setup").mkdir(parents=True)
+    (root / "course" / "terminal").mkdir()
     shelf.mkdir()
-    files = "arguments", "causes", "commands", "environment", "making", "stage", "wheelhouse"
-    own = ["__init__", "__main__", "setup/__init__", *(f"setup/{name}" for name in files)]
+    own = ["__init__", "__main__", "author/__init__"]
+    own += [f"author/setup/{name}" for name in ("__init__", "commands", "environment", "making", "wheelhouse")]
+    own += [f"terminal/{name}" for name in ("__init__", "arguments", "causes", "stage")]
     for name in (*(f"course/{name}.py" for name in own), "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
     with zipfile.ZipFile(shelf / WHEEL, "w") as wheel:

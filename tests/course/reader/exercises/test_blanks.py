@@ -421,12 +421,12 @@ def course(built, tmp_path, monkeypatch):
     """The tiny project with a blank in its first notebook, and with all of course/."""
     root = tmp_path.resolve() / "project"
     shutil.copytree(built, root)
-    kept = {name: (root / "course" / name).read_text(encoding="utf-8") for name in ("tasks.py",)}
+    kept = {name: (root / "course" / name).read_text(encoding="utf-8") for name in ("reader/tasks.py",)}
     unseen = shutil.ignore_patterns("__pycache__")
     shutil.copytree(build.ROOT / "course", root / "course", dirs_exist_ok=True, ignore=unseen)
     for name, text in kept.items():
         (root / "course" / name).write_text(text, encoding="utf-8")
-    with open(root / "course" / "practice" / "cases" / "hardware.py", "a", encoding="utf-8") as file:
+    with open(root / "course" / "reader" / "cases" / "hardware.py", "a", encoding="utf-8") as file:
         file.write(CASES)
     (root / "solutions" / "blanks").mkdir(parents=True)
     (root / "solutions" / "blanks" / "hardware.py").write_text(OWN, encoding="utf-8")

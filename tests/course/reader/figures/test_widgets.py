@@ -434,7 +434,7 @@ def page(tmp_path_factory):
     shutil.copytree(build.ROOT / "course", root / "course", ignore=shutil.ignore_patterns("__pycache__"))
     (root / "notebooks" / "text").mkdir(parents=True)
     (root / "notebooks" / "text" / "01_page.py").write_text(PAGE.lstrip(), encoding="utf-8")
-    kept = root / "course" / "practice" / "answers" / "01_page.toml"
+    kept = root / "course" / "reader" / "answers" / "01_page.toml"
     kept.write_text('[00-products]\nanswer = 20\nbecause = "Ten rows, **two** each."\n', encoding="utf-8")
     notebook = build.from_text(root, "01_page")
     build.execute(notebook, "01_page", root)

@@ -684,6 +684,6 @@ def test_the_order_for_a_cluster_is_one_that_kserve_takes():
 
 
 def test_what_its_environment_takes_is_told_beforehand():
-    page = (ROOT / "course" / "reading" / "prose" / "beside.md").read_text(encoding="utf-8")
+    page = (ROOT / "course" / "author" / "site" / "prose" / "beside.md").read_text(encoding="utf-8")
     told = [COMMANDS["serve"][0], page]
     assert all(f"{serving.environment.MEGABYTES} MB, once" in each for each in told)
