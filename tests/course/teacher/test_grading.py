@@ -252,6 +252,7 @@ def test_who_handed_in_what(tmp_path, capsys):
     assert capsys.readouterr().out == "anna/old/02_kernels.ipynb is left out: anna/02_kernels.ipynb is there too\n"
 
 
+@pytest.mark.quick
 def test_each_student_has_numbers_of_their_own_on_every_computer():
     assert grading.seed_of("anna") == 1431804757
     assert len({grading.seed_of(f"student {n}") for n in range(100)}) == 100

@@ -68,8 +68,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("benchmarks")
     peers = folder / "course" / "author" / "bench" / "peers"
     peers.mkdir(parents=True)
-    own = "__init__", "bench/__init__", "bench/worker", "bench/work", "bench/formulas", "bench/peers/numpy"
-    for name in (f"course/{each}.py" for each in own):
+    own = "bench/__init__", "bench/worker", "bench/work", "bench/formulas", "bench/peers/numpy"
+    for name in ("course/__init__.py", "course/author/__init__.py", *(f"course/author/{each}.py" for each in own)):
         (folder / name).write_text((libraries.ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
     (peers / "other.py").write_text(PEER, encoding="utf-8")
     (peers / "ends.py").write_text(ENDS, encoding="utf-8")

@@ -197,6 +197,7 @@ def cells(*sources):
     return made
 
 
+@pytest.mark.quick
 def test_what_times_draws_or_asks_stays_out_but_for_names_that_are_read_later():
     sources = (
         "x = 1",
