@@ -2,10 +2,11 @@
 
 from course.author.builder.cli import check, main, run
 from course.author.builder.execute import execute
-from course.author.builder.files import COPY, copy_project, environment, replace, write_level
+from course.author.builder.files import COPY, copy_project, environment, write_level
 from course.author.builder.inputs import inputs_of, stale
 from course.author.builder.session import level, watch, written_by
 from course.author.builder.sitting import so_far
+from course.reader.files import replace
 from course.reader.notebooks.cells import blank_in, title
 from course.reader.notebooks.names import (
     MINE,

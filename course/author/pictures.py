@@ -14,8 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def five_levels():
     """Measure and draw the figure of all five levels. Return its PNG, and its description in words."""
     from course.reader import figures, reference, tasks
-    from course.reader.figures import tour
-    from course.reader.inspection import compare
+    from course.reader.inspection import compare, tour
 
     levels = [importlib.import_module(f"levels.{level}").tasks for level in figures.LEVELS]
     on_all = [reference.linear_regression, *(level.linear_regression for level in levels)]

@@ -1,7 +1,9 @@
-"""Write a file atomically."""
+"""Write files so that each is at any time the old one or the new one, and never half of it."""
 
+import importlib.util
 import os
 import secrets
+import tempfile
 from pathlib import Path
 
 
@@ -19,3 +21,19 @@ def write(path, text):
     finally:
         aside.unlink(missing_ok=True)
     return path
+
+
+def replace(root: Path, texts: dict[Path, str | bytes]) -> list[Path]:
+    """Write these files: first all to a temporary folder, then each in one step over the old. Returns changed paths."""
+    contents = {path: text.encode() if isinstance(text, str) else text for path, text in texts.items()}
+    changed = [path for path, new in contents.items() if not path.exists() or path.read_bytes() != new]
+    (root / ".course").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root / ".course", prefix="new-") as aside:
+        for number, path in enumerate(changed):
+            (Path(aside) / str(number)).write_bytes(contents[path])
+        for number, path in enumerate(changed):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(Path(aside) / str(number), path)
+            if path.suffix == ".py":  # else Python may use a cached file, of the same size and second
+                Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
+    return changed

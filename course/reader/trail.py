@@ -1,10 +1,10 @@
 """At the end of a notebook of the trail, copy the reader's functions into that level's own notebook in `mine`."""
 
-from course.author.builder.files import replace
-from course.author.builder.session import HOME, WATCHED, WRITTEN
+from course.reader.files import replace
 from course.reader.notebooks import blanks
 from course.reader.notebooks.cells import BuildError, blank_in
 from course.reader.notebooks.names import MINE, ROOT, core_of
+from course.reader.notebooks.running import HOME, WATCHED, WRITTEN
 from course.reader.notebooks.stored import read_notebook
 
 

@@ -1021,7 +1021,7 @@ checks.predict(
 
 # %%
 from course import reference
-from course.reader.figures import tour
+from course.reader.inspection import tour
 
 regressions = [*(level.tasks.linear_regression for level in levels), linear_regression]
 line = compare.measure(task, reference.linear_regression, *regressions)

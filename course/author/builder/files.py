@@ -1,15 +1,11 @@
-"""Replace and copy files of the project, and make the environment for processes that use a copy of it.
+"""Write levels, copy the project, and make the environment for processes that use a copy of it."""
 
-Each file is first written completely to a temporary folder, and then replaces the old file in one step.
-"""
-
-import importlib.util
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 from course.author.builder.export import LEVELS, File
+from course.reader.files import replace
 from course.reader.notebooks.names import ROOT, level_of
 
 # the folders that a copy of the project needs
@@ -24,20 +20,6 @@ def support_in(root: Path) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
-def replace(root: Path, texts: dict[Path, str | bytes]) -> list[Path]:
-    """Write these files: first all to a temporary folder, then each in one step over the old. Returns changed paths."""
-    contents = {path: text.encode() if isinstance(text, str) else text for path, text in texts.items()}
-    changed = [path for path, new in contents.items() if not path.exists() or path.read_bytes() != new]
-    (root / ".course").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=root / ".course", prefix="new-") as aside:
-        for number, path in enumerate(changed):
-            (Path(aside) / str(number)).write_bytes(contents[path])
-        for number, path in enumerate(changed):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(Path(aside) / str(number), path)
-            if path.suffix == ".py":  # else Python may use a cached file, of the same size and second
-                Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
-    return changed
 
 
 def write_level(root: Path, name: str, files: dict[str, File]) -> bool:

@@ -20,12 +20,8 @@ from course.author.builder.files import COPY, environment, write_level
 from course.reader.notebooks import blanks, own_file
 from course.reader.notebooks.cells import BuildError, blank_in, code_lines, title
 from course.reader.notebooks.names import MINE, ROOT, all_in, core_of, level_of, names_in
+from course.reader.notebooks.running import HOME, RAN, WATCHED, WRITTEN, find_home
 from course.reader.notebooks.stored import read_notebook
-
-RAN = {}  # cell id -> the source that ran last in this kernel
-WRITTEN = {}  # the key of a blank -> its cell, as it ran last in this kernel
-WATCHED = []  # the name of the notebook that this kernel runs
-HOME = [ROOT]  # the folder of its `levels`: the course's, or `mine`
 
 
 def watch(name: str, *packages: str) -> None:
@@ -63,12 +59,6 @@ class Notes(logging.Handler):
         print(f"Note: {record.getMessage()}")
 
 
-def find_home() -> None:
-    """Let a notebook in the reader's folder import the `levels` that the reader built."""
-    here = Path.cwd().resolve()
-    if HOME[0] == ROOT and ROOT / MINE in (here, *here.parents):
-        HOME[:] = [ROOT / MINE]
-        sys.path.insert(0, str(ROOT / MINE))
 
 
 def remember(result) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from course.author.builder.export import export
 from course.author.builder.files import environment, write_level
-from course.author.builder.session import HOME, RAN, find_unsaved, site, written_by
+from course.author.builder.session import find_unsaved, site, written_by
 from course.reader.notebooks import own_file
 from course.reader.notebooks.cells import MARKER, BuildError, code_lines
 from course.reader.notebooks.names import MINE, ROOT, level_of
+from course.reader.notebooks.running import HOME, RAN
 from course.reader.notebooks.stored import read_notebook
 
 CALL = "build.so_far("  # what the cell at the end of a sitting begins with

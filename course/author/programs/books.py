@@ -28,8 +28,10 @@ import warnings
 from pathlib import Path
 from typing import NamedTuple
 
+from course.author.bench.libraries import python_of
+from course.author.programs.processes import as_they_end, in_process
 from course.reader import files
-from course.reader.programs import BESIDE, FOLDER, as_they_end, here, in_process, version_of
+from course.reader.programs import BESIDE, FOLDER, here, version_of
 
 STORED = FOLDER / "books.json"
 BOOKS = {  # library: (the book, the pattern of the file of a section)
@@ -141,8 +143,6 @@ def answer():
 
 def compare(folder, given=None):
     """Run all sections on levels_more and, if `given` holds Pythons, on the real libraries, too. Return the status."""
-    from course.author.bench.libraries import python_of
-
     found = sections(folder)
     homes = ["levels_more"] if given is None else ["levels_more", "real"]
     asked = [(section, home) for section in found for home in homes]

@@ -15,6 +15,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from course.author.bench.libraries import environment, python_of
 from course.reader.inspection.questions import NAMES, QUESTIONS, VERSIONS
 
 FOUND = "found"
@@ -138,8 +139,6 @@ def elsewhere(there, folder, most=3):
 
 def installed(given):
     """Return {package: (the folder of installed packages that contains it, its version)} for installed packages."""
-    from course.author.bench.libraries import environment, python_of
-
     told = {}
     for library in dict.fromkeys(PYTHON_OF.values()):
         packages = [name for name in VERSIONS if PYTHON_OF[name] == library]

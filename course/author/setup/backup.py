@@ -9,7 +9,7 @@ import stat
 from datetime import datetime
 from pathlib import Path
 
-from course.author.builder.files import replace
+from course.reader.files import replace
 from course.reader.notebooks.cells import BuildError
 
 LIST = "kept.json"

@@ -165,7 +165,7 @@ def site(arguments):
 
 
 def programs(arguments):
-    from course.reader.programs import main
+    from course.author.programs.cli import main
 
     return main(arguments)
 

@@ -18,7 +18,7 @@ import textwrap
 import tomllib
 from pathlib import Path
 
-from course.author.builder.files import replace
+from course.reader.files import replace
 from course.reader.notebooks import blanks
 from course.reader.notebooks.cells import BuildError, code_lines, most_in
 from course.reader.notebooks.names import DESK, MINE, depth_in, desk_words, level_of, names_in

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from course.author.builder.export import LEVELS, export
-from course.author.builder.files import replace, support_in
+from course.author.builder.files import support_in
 from course.author.setup import backup, depth, index_page, lab
 from course.author.setup.merge import ASIDE, content, merge, without_place
+from course.reader.files import replace
 from course.reader.notebooks.cells import MARKER, BuildError
 from course.reader.notebooks.names import MINE, all_in, level_of, names_in, text_path
 from course.reader.notebooks.stored import from_text, read_notebook

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from course.reader import figures, tasks
-from course.reader.checks import spelled
 from course.reader.figures import race
+from course.reader.words import spelled
 
 
 class Alive(NamedTuple):

@@ -20,7 +20,7 @@ import numpy as np
 
 from course.reader.cases.output import CapturedOutput
 from course.reader.cases.plain_data import describe, flatten, held
-from course.reader.checks import brief, in_one_line
+from course.reader.words import brief, in_one_line
 
 TIME_LIMIT = 10  # seconds that one call may take
 QUESTIONS = {}  # name -> a function of a `Solution` and of plain data

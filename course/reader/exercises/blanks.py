@@ -14,9 +14,9 @@ import numpy as np
 from course.reader import progress
 from course.reader.cases import KEPT, Blank, CapturedOutput, Wrong, answer, short
 from course.reader.cases.plain_data import Other, describe, pack, unpack
-from course.reader.checks import brief
 from course.reader.exercises.judge import equal
 from course.reader.notebooks import blanks
+from course.reader.words import brief
 
 # {key of a blank: what gives the same bits as the course's function}, for each blank that can be right with other bits
 SAME_BITS = {

@@ -6,8 +6,8 @@ import numpy as np
 
 from course.reader.cases import Wrong, called
 from course.reader.cases.hardware import centred, loss, nudged_slopes, turned
-from course.reader.checks import brief
 from course.reader.exercises.judge import exercise
+from course.reader.words import brief
 
 
 def added_in_pairs(x):

@@ -8,7 +8,7 @@ import numpy as np
 from course.reader import cases
 from course.reader.cases import Blank, Wrong
 from course.reader.cases.plain_data import describe, pack, unpack
-from course.reader.checks import brief, plain
+from course.reader.words import brief, plain
 
 EXERCISES = {}  # "01-3" -> Exercise
 

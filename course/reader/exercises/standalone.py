@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from course.author.builder.session import WATCHED, find_home
+from course.reader.notebooks.running import WATCHED, find_home
 
 LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"
 

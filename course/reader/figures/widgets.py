@@ -8,7 +8,7 @@ import html
 from ipywidgets import HTML, Image, SelectionSlider, VBox
 from traitlets import Unicode
 
-from course.reader.checks import spelled
+from course.reader.words import spelled
 
 
 def explore(draw, text, start=(), **controls):

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from course.author.builder.session import WATCHED
 from course.reader import reference
 from course.reader.figures import LEVELS
 from course.reader.inspection.comparison import Comparison, Row, score_of
 from course.reader.inspection.marks import line_counts, read
 from course.reader.notebooks.names import level_of
+from course.reader.notebooks.running import WATCHED
 
 
 def by_level(tasks):

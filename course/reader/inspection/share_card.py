@@ -11,7 +11,7 @@ import numpy as np
 from course.author.builder import session
 from course.reader import files
 from course.reader.figures import DATA, HUES, binary, farthest, host_caches, short
-from course.reader.figures.tour import hue, micro
+from course.reader.inspection.tour import hue, micro
 
 # px: size of the card, distance from row to row
 WIDTH = 900

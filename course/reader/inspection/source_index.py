@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.author.builder.session import HOME, WATCHED
 from course.reader.figures import LEVELS
 from course.reader.notebooks.names import ROOT
+from course.reader.notebooks.running import HOME, WATCHED
 from course.reader.notebooks.stored import hash_of
 
 CELL = re.compile(r"^# %%(.*)\n((?:(?!# %%).*\n?)*)", re.MULTILINE)

@@ -21,7 +21,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.author.builder.files import replace
+from course.reader.files import replace
 from course.reader.notebooks.blanks import function_of, names_in
 from course.reader.notebooks.cells import BuildError, blank_in, code_of, most_in, read_text
 from course.reader.notebooks.names import text_path

@@ -4,7 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from course.author.builder.files import replace
+from course.reader.files import replace
 from course.reader.notebooks.cells import BuildError, read_text
 from course.reader.notebooks.names import MINE, notebook_path, text_path
 

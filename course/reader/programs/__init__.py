@@ -1,10 +1,5 @@
 """The two tasks as usual TensorFlow and PyTorch programs, which also run on `levels_more`.
 
-    python3 -m course programs           run all on levels_more, and show their distance from the stored losses
-    python3 -m course programs --real    first run all on the real libraries, and store their losses
-    python3 -m course programs --places  look in the real libraries for the places that the notebooks name
-    python3 -m course programs --books FOLDER   run chapter 3 of two books as it is printed
-
 Each is a complete program, FRAMEWORK/API_TASK.py, which trains on the data, weights and batches of `course.tasks` in
 float64 and ends with a list `losses`. To run it on `levels_more`, only its import lines are changed.
 
@@ -23,18 +18,12 @@ import hashlib
 import io
 import json
 import math
-import os
 import re
 import runpy
-import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
-
-from course.reader import files
-from course.terminal.arguments import parser
 
 FOLDER = Path(__file__).resolve().parent
 STORED = FOLDER / "losses.json"  # {name: {"losses", "version", "beside", "digest", "edition"}}
@@ -52,9 +41,6 @@ ALIKE = 1e-5  # the largest distance allowed from the stored losses
 NEAR = 1e-6
 SPELLED = *FRAMEWORKS.values(), "torchmetrics"  # the libraries whose names levels_more has
 IMPORT = re.compile(rf"^(\s*)(import|from) ({'|'.join(SPELLED)})\b(?P<rest>.*)$", re.MULTILINE)
-WORKER = "from course import programs; programs.answer()"
-
-QUIET = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUTF8": "1"}
 
 
 class Program(NamedTuple):
@@ -137,26 +123,6 @@ def last_apart(losses, stored):
     return apart if apart == math.inf else abs(losses[-1] - stored[-1]) / abs(stored[-1])
 
 
-def ask(each, library, python=sys.executable):
-    """Run a program in a new process of this Python. Returns what `answer` prints, or {"skipped": why} if that fails.
-
-    A default that the program sets, such as a dtype, does not affect other programs.
-    """
-    text = here(each.text) if library == "levels_more" else each.text
-    return in_process(WORKER, text, python, each.name, library)
-
-
-def in_process(worker, text, python, *args):
-    """Return the JSON in the last line that a worker prints, given this text; {"skipped": why} if it fails."""
-    from course.author.bench.libraries import environment
-
-    pipes = {"capture_output": True, "encoding": "utf-8"}
-    done = subprocess.run([python, "-c", worker, *args], input=text, env=environment(1, **QUIET), **pipes)
-    if done.returncode:
-        return {"skipped": (done.stderr.strip() or f"it ended with {done.returncode}").splitlines()[-1]}
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def version_of(library):
     """Return the version of a library that this process has imported, "" if there is none."""
     version = getattr(sys.modules.get(library), "__version__", "")
@@ -170,69 +136,3 @@ def answer():
     other = BESIDE.get(library)
     beside = f"{other} {version_of(other)}" if other else ""
     print(json.dumps({"losses": losses, "version": version_of(library), "beside": beside}))
-
-
-def as_they_end(function, things):
-    """Yield (thing, function(thing)) as each ends, running several in parallel."""
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        running = {threads.submit(function, thing): thing for thing in things}
-        try:
-            for done in as_completed(running):
-                yield running[done], done.result()
-        finally:
-            threads.shutdown(cancel_futures=True)  # after Ctrl-C none is started any more
-
-
-def ask_all(asked, library_of, python_of):
-    """Yield (Program, result of `ask`) as each ends, running several programs in parallel."""
-    return as_they_end(lambda each: ask(each, library_of(each), python_of(each)), asked)
-
-
-def store(given):
-    """Run all programs on the real libraries and store their losses. If one fails, its stored losses are kept."""
-    from course.author.bench.libraries import python_of
-
-    def library_of(each):
-        return FRAMEWORKS[each.framework]
-
-    stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
-    for each, told in ask_all(every(), library_of, lambda each: python_of(library_of(each), given)):
-        if "skipped" in told:
-            why = f"skipped ({told['skipped']}; python3 -m course bench --peer {library_of(each)})"
-            print(f"{each.name}: {why}", flush=True)
-            continue
-        edition = EDITIONS[each.framework] if each.name.startswith(CHAPTER3.name) else ""
-        stored[each.name] = told | {"digest": digest(each.text), "edition": edition}
-        print(f"{each.name}: stored, of {library_of(each)} {told['version']}", flush=True)
-        files.write(STORED, json.dumps(dict(sorted(stored.items())), indent=0) + "\n")
-
-
-def main(argv):
-    """Run `python3 -m course programs`: compare each on levels_more with the real library. Returns the exit status."""
-    options = parser("programs").parse_args(argv)
-    given = dict(text.partition("=")[::2] for text in options.python)
-    if options.places:
-        from course.author.programs.places import check
-
-        return check(given)
-    if options.books:
-        from course.author.programs.books import compare
-
-        return compare(options.books, given if options.real else None)
-    if options.real:
-        store(given)
-    far = shares = 0.0
-    for each, told in ask_all(every(), lambda each: "levels_more", lambda each: sys.executable):
-        losses = told.get("losses", ())
-        beside = f"{FRAMEWORKS[each.framework]} {each.version}{f' with {each.beside}' * bool(each.beside)}"
-        if each.name.startswith(CHAPTER3.name):
-            apart = last_apart(losses, each.losses)
-            shares = max(shares, apart)
-            row = losses and f"last loss {losses[-1]:.12g}, a share of {apart:.1e} from {beside}"
-        else:
-            apart = distance(losses, each.losses)
-            far = max(far, apart)
-            row = f"{len(each.losses)} losses, {apart:.1e} from {beside}"
-        print(f"{each.name:37}", told.get("skipped") or row, flush=True)
-    print(f"largest distance {far:.1e}, asked {ALIKE:.0e}; of chapter 3 a share of {shares:.1e}, asked {NEAR:.0e}")
-    return int(far > ALIKE or shares > NEAR)

@@ -8,9 +8,9 @@ import re
 import time
 from pathlib import Path
 
-from course.author.builder.session import RAN, WRITTEN
 from course.reader.notebooks.cells import blank_in, title
 from course.reader.notebooks.names import MINE, ROOT, core_of
+from course.reader.notebooks.running import RAN, WRITTEN
 from course.reader.notebooks.stored import read_notebook
 from course.reader.session.stops import ASKED, heading, last_stop, read_json
 

@@ -10,7 +10,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from course.author.builder.files import replace
+from course.reader.files import replace
 from course.reader.notebooks.cells import BuildError
 from course.reader.notebooks.names import MINE, ROOT, names_in, trail_in
 from course.reader.notebooks.stored import read_notebook

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from course.author.builder.files import replace
+from course.reader.files import replace
 from course.reader.notebooks.cells import BuildError
 from course.reader.notebooks.names import MINE, ROOT
 from course.reader.notebooks.stored import read_notebook

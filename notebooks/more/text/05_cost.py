@@ -22,8 +22,7 @@ import numpy as np
 
 from course import compare, reference, tasks, where
 from course.reader import checks
-from course.reader.figures import tour
-from course.reader.inspection import share_card, side_by_side, xray
+from course.reader.inspection import share_card, side_by_side, tour, xray
 from levels_more import hardware, high_level, kernels, low_level, mid_level
 from levels_more.high_level import Sequential
 from levels_more.low_level import GradientTape, Variable

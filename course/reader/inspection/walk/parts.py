@@ -3,8 +3,8 @@
 import html
 from typing import NamedTuple
 
-from course.author.builder.session import WATCHED
 from course.reader.inspection.source_index import cell_of
+from course.reader.notebooks.running import WATCHED
 
 FORWARD = "x", "w", "b", "x·w", "sum", "output", "prediction", "target", "error", "share", "loss"
 BACK = "slope", "before", "x·slope", "after", "gradient", "rate", "change", "new w"

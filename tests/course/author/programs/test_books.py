@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from course import build, programs
-from course.author.programs import books
+from course import build
+from course.author.programs import books, cli
 
 MARKDOWN = """# 3-1 A made-up page
 
@@ -109,10 +109,10 @@ def test_the_command_counts_and_stores_counts_only(clones, monkeypatch, capsys):
         return {"statements": 5, "failed": failed} | ({"version": f"{library} {python}"} if home == "real" else {})
 
     monkeypatch.setattr(books, "in_process", told)
-    assert programs.main(["--books", str(clones)]) == 0 and not books.STORED.exists()
+    assert cli.main(["--books", str(clones)]) == 0 and not books.STORED.exists()
     assert capsys.readouterr().out.endswith("on levels_more: 10 of 10 statements run\n")
     assert (
-        programs.main(["--books", str(clones), "--real", "--python", "tensorflow=T", "--python", "torchkeras=K"]) == 0
+        cli.main(["--books", str(clones), "--real", "--python", "tensorflow=T", "--python", "torchkeras=K"]) == 0
     )
     text = capsys.readouterr().out
     assert "eat tensorflow2 in 30 days 3-1 on tensorflow T: 4 of 5 statements run" in text
@@ -128,7 +128,7 @@ def test_the_command_counts_and_stores_counts_only(clones, monkeypatch, capsys):
 def test_a_section_that_does_not_run_at_all_is_told_and_nothing_is_stored(clones, monkeypatch, capsys):
     monkeypatch.setattr(books, "STORED", clones / "books.json")
     monkeypatch.setattr(books, "in_process", lambda *asked: {"skipped": "no such Python"})
-    assert programs.main(["--books", str(clones), "--real"]) == 1 and not books.STORED.exists()
+    assert cli.main(["--books", str(clones), "--real"]) == 1 and not books.STORED.exists()
     assert "3-3 on levels_more: no such Python" in capsys.readouterr().out
 
 

@@ -16,8 +16,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from course import build, programs, reference, tasks
-from course.reader.figures import HUES, LEVELS, accuracy, r_squared, tour
-from course.reader.inspection import code_lines, compare, marks, side_by_side
+from course.reader.figures import HUES, LEVELS, accuracy, r_squared
+from course.reader.inspection import code_lines, compare, marks, side_by_side, tour
 from course.reader.inspection import comparison as compared
 from course.reader.notebooks.cells import code_of
 from levels.support.measure import lane_peak

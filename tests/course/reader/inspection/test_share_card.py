@@ -12,8 +12,7 @@ from matplotlib.textpath import TextToPath
 from matplotlib.transforms import Bbox
 
 from course import build, figures, reference, tasks
-from course.reader.figures import tour
-from course.reader.inspection import compare, share_card
+from course.reader.inspection import compare, share_card, tour
 from levels_more.hardware import pool
 
 DIGITS = "aba007ec7ceeaf70"  # of all losses of the line and of the net: on every machine

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from course import build, programs, reference, tasks
+from course.author.programs import cli, processes
 
 ALL = [*programs.programs()]
 NAMES = [each.name for each in ALL]
@@ -32,7 +33,7 @@ def bound(text):
 @pytest.mark.parametrize("framework", programs.FRAMEWORKS)
 def test_they_give_the_losses_of_the_real_library(framework):
     asked = [*programs.programs(framework)]
-    found = [*programs.ask_all(asked, lambda each: "levels_more", lambda each: sys.executable)]
+    found = [*processes.ask_all(asked, lambda each: "levels_more", lambda each: sys.executable)]
     assert [told["skipped"] for _, told in found if "skipped" in told] == []
     far = {each.name: programs.distance(told["losses"], each.losses) for each, told in found}
     assert max(far.values()) <= programs.ALIKE, far
@@ -43,7 +44,7 @@ def test_the_net_that_writes_gives_the_losses_of_pytorch():
     (each,) = programs.programs(folder=programs.TEXT)
     assert each.digest == programs.digest(each.text), f"{each.name} changed: python3 -m course programs --real"
     assert len(each.losses) == 200 and each.losses[-1] < 2.5 < 3.5 < each.losses[0]
-    told = programs.ask(each, "levels_more")
+    told = processes.ask(each, "levels_more")
     assert "skipped" not in told, told
     assert programs.distance(told["losses"], each.losses) <= programs.ALIKE
 
@@ -62,7 +63,7 @@ def test_a_program_of_chapter_3_ends_where_the_real_library_ends(each):
         assert each.text.count(whole) == 1 and told > 0
         text = each.text.replace(whole, f"range(1, {fewer} + 1)")
         each = each._replace(text=text, losses=each.losses[:told])
-    told = programs.ask(each, "levels_more")
+    told = processes.ask(each, "levels_more")
     assert "skipped" not in told, told
     assert programs.last_apart(told["losses"], each.losses) <= programs.NEAR
     np.testing.assert_allclose(told["losses"], each.losses, rtol=10.0 * programs.NEAR)
@@ -268,8 +269,8 @@ def test_a_library_that_is_not_here_keeps_what_is_stored_of_it(tmp_path, monkeyp
             return {"skipped": "ModuleNotFoundError: No module named 'torch'"}
         return {"losses": [1.0 + 1e-6 * (library == "levels_more")], "version": "3"}
 
-    monkeypatch.setattr(programs, "ask", told)
-    assert programs.main(["--real"]) == 1
+    monkeypatch.setattr(processes, "ask", told)
+    assert cli.main(["--real"]) == 1
     stored = json.loads(programs.STORED.read_text())
     assert stored["torch/low_rings.py"]["digest"] == "old" and stored["tensorflow/low_rings.py"]["version"] == "3"
     text = capsys.readouterr().out
@@ -294,11 +295,11 @@ def test_each_program_is_told_as_it_ends(monkeypatch):
             assert printed.wait(60), "nothing was printed"
         return {"losses": [1.0], "version": "3"}
 
-    monkeypatch.setattr(programs, "ask", told)
+    monkeypatch.setattr(processes, "ask", told)
     monkeypatch.setattr(programs, "every", lambda: ALL)
-    monkeypatch.setattr(programs.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(processes.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(sys, "stdout", screen := Screen())
-    programs.main([])
+    cli.main([])
     rows = screen.getvalue().splitlines()
     assert len(rows) == len(ALL) + 1 and sorted(row.split()[0] for row in rows[:-1]) == sorted(NAMES)
 
@@ -308,7 +309,7 @@ def test_a_program_runs_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = "print('seen')\nopen('saved.txt', 'w').close()\nlosses = [1, 0.5]\n"
     each = ALL[0]._replace(text=text)
-    assert programs.ask(each, "levels_more") == {"losses": [1.0, 0.5], "version": "", "beside": ""}
+    assert processes.ask(each, "levels_more") == {"losses": [1.0, 0.5], "version": "", "beside": ""}
     assert [*tmp_path.iterdir()] == []
-    told = programs.ask(each._replace(text="import no_such_library"), "levels_more")
+    told = processes.ask(each._replace(text="import no_such_library"), "levels_more")
     assert told == {"skipped": "ModuleNotFoundError: No module named 'no_such_library'"}
