@@ -241,14 +241,3 @@ def test_who_left_a_question_open_does_not_have_the_idea_that_it_leads_to(monkey
     monkeypatch.delenv("PYTEST_VERSION")
     progress.predicted("01-one", True, "**Right.**")
     assert resume.takeaways(cells, "01_hardware") == ["There are two.", "The door stands."]
-
-
-def test_every_idea_of_the_course_is_whole(reader):
-    reader(*build.all_in(build.ROOT))
-    ways = build.trail_in(build.ROOT) + build.names_in(build.ROOT)
-    for name in ways:
-        found = resume.takeaways(build.from_text(build.ROOT, name).cells, name)
-        assert len(found) >= (1 if name.startswith("trail") else 3), name
-        for idea in found:
-            assert idea[0].isupper() and idea.endswith(".") and idea.count("(") == idea.count(")"), idea
-            assert "*" not in re.sub("`[^`]*`", "", idea) and "](" not in idea, idea
