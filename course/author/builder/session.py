@@ -133,21 +133,6 @@ def written_by(notebook, name: str) -> str:
     return yours + f" ({', '.join(others)})" * bool(others) if keys else ""
 
 
-def yours() -> str:
-    """Return how many blanks of the five notebooks on the desk are the reader's: "yours 31 of 40"; elsewhere ""."""
-    if HOME[0] != ROOT / MINE:
-        return ""
-    mine = 0
-    every = 0
-    for name in names_in(ROOT):
-        with contextlib.suppress(BuildError):  # removed, or damaged
-            cells = [cell.source for cell in read_notebook(ROOT, name, MINE).cells if cell.cell_type == "code"]
-            keys = {key: source for source in cells if (key := blank_in(source))}
-            mine += sum(blanks.is_right(source, name, key) for key, source in keys.items())
-            every += len(keys)
-    return f"yours {mine} of {every}"
-
-
 @contextlib.contextmanager
 def site():
     """Yield the folder in whose `levels` this kernel builds: the reader's, or that of a copy that the course made.
