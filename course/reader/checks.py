@@ -44,11 +44,6 @@ def answer_to(key):
     return Told(key, answers.of(key))
 
 
-def show_answers(shown=True):
-    """From now on, show each question with its answer: for a projector, a screen reader, or a second reading."""
-    os.environ[ANSWERS] = "1" if shown else ""
-
-
 def in_one_line(error, function):
     """An exception as one line of text, with the line of the function's cell or file that raised it."""
     file = inspect.unwrap(function).__code__.co_filename
@@ -195,7 +190,7 @@ class Prediction:
         return [f"**Predict:** {self.question.strip()}{span}", *choices]
 
     def shown_answer(self):
-        """The texts of the answer if `show_answers` is on: then there is no secret to keep."""
+        """The texts of the answer if all answers are shown: then there is no secret to keep."""
         return (right_one(self.answer), self.answer.because) if os.environ.get(ANSWERS) else ()
 
     def stored(self, given=None, *said):

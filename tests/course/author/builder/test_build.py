@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 
@@ -514,17 +513,6 @@ def test_a_failing_notebook_leaves_everything_as_it_was(project, old, new, messa
     assert snapshot(project) == before
 
 
-def test_run_executes_everything_from_nothing_elsewhere(project, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (project / "levels" / "support").mkdir(exist_ok=True)
-    (project / "levels" / "support" / "limits.py").write_text("")
-    before = snapshot(project)
-    assert build.run([], project) == 0
-    assert snapshot(project) == before
-    (copy,) = tmp_path.glob("levels-run-*")
-    out = capsys.readouterr().out
-    assert str(copy / "notebooks") in out and re.search(r"01_hardware +ran in .*\n02_kernels +ran in", out)
-    assert (copy / "levels" / "kernels" / "tasks.py").exists() and (copy / "levels" / "support" / "limits.py").exists()
 
 
 def test_the_kernel_is_this_python(project, monkeypatch, tmp_path):
