@@ -9,6 +9,7 @@ import pytest
 
 from course import build
 from course.author.build import MINE
+from course.author.builder.execute import client_of
 from course.author.setup import workspace
 from course.reader import trail
 from course.reader.notebooks import blanks, minutes
@@ -67,19 +68,13 @@ def project(tmp_path_factory):
 
 def run_on_desk(root, name, answers):
     """Run a notebook of the desk in a real kernel, with these bodies in its blanks. Returns it."""
-    from jupyter_client.kernelspec import KernelSpecManager
-    from jupyter_client.manager import AsyncKernelManager
-    from nbclient import NotebookClient
-
     notebook = build.read_notebook(root, name, MINE)
     for cell in notebook.cells:
         key = build.blank_in(cell.source) if cell.cell_type == "code" else ""
         if key in answers:
             cell.source = cell.source[: cell.source.rindex("    ...")] + textwrap.indent(answers[key].strip(), "    ")
-    kernel = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
-    client = NotebookClient(notebook, km=kernel, timeout=200)
     where = (root / MINE / f"{name}.ipynb").parent
-    client.execute(cwd=str(where), env=build.environment(root), cleanup_kc=True)
+    client_of(notebook, timeout=200).execute(cwd=str(where), env=build.environment(root), cleanup_kc=True)
     return notebook
 
 

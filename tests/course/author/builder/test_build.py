@@ -513,8 +513,6 @@ def test_a_failing_notebook_leaves_everything_as_it_was(project, old, new, messa
     assert snapshot(project) == before
 
 
-
-
 def test_the_kernel_is_this_python(project, monkeypatch, tmp_path):
     """Another kernel that is registered as python3 is not taken."""
     spec = tmp_path / "kernels" / "python3"

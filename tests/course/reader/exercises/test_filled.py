@@ -13,6 +13,7 @@ from answered import answered, asked, with_body
 
 from course import build
 from course.author.build import MINE
+from course.author.builder.execute import client_of
 from course.author.setup import depth, workspace
 from course.reader.notebooks import blanks
 from solutions.answers import ANSWERS
@@ -61,14 +62,8 @@ def filled(root, name, answer):
 
 def run(root, name, notebook):
     """Run a notebook of the desk in a real kernel. Raises CellExecutionError where a cell raises, and is not meant to."""
-    from jupyter_client.kernelspec import KernelSpecManager
-    from jupyter_client.manager import AsyncKernelManager
-    from nbclient import NotebookClient
-
     nbformat.write(notebook, root / MINE / f"{name}.ipynb")  # its last cell compares what ran with the file
-    kernel = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
-    client = NotebookClient(notebook, km=kernel, timeout=500)
-    client.execute(cwd=str(root / MINE), env=build.environment(root), cleanup_kc=True)
+    client_of(notebook, timeout=500).execute(cwd=str(root / MINE), env=build.environment(root), cleanup_kc=True)
 
 
 def last_losses(notebook):

@@ -12,6 +12,7 @@ from answered import answered, asked
 
 from course import build
 from course.author.build import MINE
+from course.author.builder.execute import client_of
 from course.author.setup import workspace
 
 NAMES = [
@@ -66,11 +67,5 @@ def test_each_is_right_in_the_kernel_of_its_notebook(project, name):
 
 def run(notebook, root, path):
     """Run a notebook as the one at this path, up to the cell that compares it with its file."""
-    from jupyter_client.kernelspec import KernelSpecManager
-    from jupyter_client.manager import AsyncKernelManager
-    from nbclient import NotebookClient
-
     notebook.cells = [cell for cell in notebook.cells if "build.level(" not in cell.source]
-    kernel = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
-    client = NotebookClient(notebook, km=kernel, timeout=500)
-    client.execute(cwd=str(path.parent), env=build.environment(root), cleanup_kc=True)
+    client_of(notebook, timeout=500).execute(cwd=str(path.parent), env=build.environment(root), cleanup_kc=True)

@@ -8,6 +8,7 @@ import pytest
 
 from course import build
 from course.author.build import MINE
+from course.author.builder.execute import client_of
 from course.author.setup import workspace
 from course.reader import progress
 from course.reader.session import replay, resume, sections, stops
@@ -43,13 +44,8 @@ def reader(monkeypatch, tmp_path):
 
 def kernel(root, name, notebook):
     """A client with a new kernel for a notebook of the desk."""
-    from jupyter_client.kernelspec import KernelSpecManager
-    from jupyter_client.manager import AsyncKernelManager
-    from nbclient import NotebookClient
-
-    manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
     where = str((root / MINE / f"{name}.ipynb").parent)
-    client = NotebookClient(notebook, km=manager, timeout=200)
+    client = client_of(notebook, timeout=200)
     return client, client.setup_kernel(cwd=where, env=build.environment(root), cleanup_kc=True)
 
 
