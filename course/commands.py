@@ -114,12 +114,6 @@ def build(arguments):
     return main(arguments)
 
 
-def run(arguments):
-    from course.author.builder.cli import run
-
-    return run(arguments)
-
-
 def progress(arguments):
     from course.reader.notebooks.cells import BuildError
     from course.reader.progress import table
@@ -170,14 +164,13 @@ def programs(arguments):
     return main(arguments)
 
 
-JUPYTER = "lab", "resume", "test", "browser-test", "build", "run", "programs"  # those that start notebooks or kernels
+JUPYTER = "lab", "resume", "test", "browser-test", "build", "programs"  # those that start notebooks or kernels
 COMMANDS = {  # name: (its function, the lock it needs); the arguments are in course/terminal/arguments.py
     "lab": (lab, CORE),
     "test": (test, TEST),
     "browser-test": (browser_test, TEST),
     "setup": (setup, TEST),
     "build": (build, TEST),
-    "run": (run, TEST),
     "bench": (bench, TEST),
     "serve": (serve, TEST),
     "programs": (programs, TEST),

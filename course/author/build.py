@@ -1,6 +1,6 @@
 """The names of `course/author/builder/` that notebooks, tests and the command line use, as `build`."""
 
-from course.author.builder.cli import check, main, run
+from course.author.builder.cli import check, main
 from course.author.builder.execute import execute
 from course.author.builder.files import COPY, copy_project, environment, write_level
 from course.author.builder.inputs import inputs_of, stale

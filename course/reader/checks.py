@@ -44,25 +44,12 @@ def answer_to(key):
     return Told(key, answers.of(key))
 
 
-def show_answers(shown=True):
-    """From now on, show each question with its answer: for a projector, a screen reader, or a second reading."""
-    os.environ[ANSWERS] = "1" if shown else ""
-
-
-
-
-
-
-
-
 def agree(result, expected):
     if isinstance(result, list) and isinstance(expected, list):
         return len(result) == len(expected) and all(map(agree, result, expected))
     if isinstance(result, Number) and isinstance(expected, Number):
         return result == expected or abs(result - expected) <= 1e-9 * abs(expected) + 1e-15
     return result == expected
-
-
 
 
 def parsed(text, unit):
@@ -172,7 +159,7 @@ class Prediction:
         return [f"**Predict:** {self.question.strip()}{span}", *choices]
 
     def shown_answer(self):
-        """The texts of the answer if `show_answers` is on: then there is no secret to keep."""
+        """The texts of the answer if all answers are shown: then there is no secret to keep."""
         return (right_one(self.answer), self.answer.because) if os.environ.get(ANSWERS) else ()
 
     def stored(self, given=None, *said):

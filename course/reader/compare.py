@@ -3,7 +3,6 @@
 from course.reader.inspection.compare import (
     by_op,
     measure,
-    microseconds,
     operations,
     program_cost,
     program_of,
@@ -15,7 +14,6 @@ __all__ = [
     "by_op",
     "costs",
     "measure",
-    "microseconds",
     "operations",
     "program_cost",
     "program_of",

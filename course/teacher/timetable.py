@@ -92,7 +92,7 @@ DAY = [
         60,
         ("A callback", "The same in TensorFlow and PyTorch", "A model", "A surprise to begin with"),
     ),
-    ("Questions, and the cards of all machines side by side", 10),
+    ("Questions, and the great figures of all machines side by side", 10),
 ]
 
 

@@ -6,7 +6,7 @@ Like `course/__main__.py`, this module uses only the standard library and the sy
 import argparse
 import os
 
-SECTIONS = "training", "kernels", "start", "growth", "machines", "course"  # of `bench`
+SECTIONS = "training", "kernels", "start", "growth", "machines"  # of `bench`
 DEPTHS = "some", "most"  # of `lab` and `grade`: how many functions a reader writes
 NOTEBOOK = "a notebook: 02, kernels, 02_kernels, or a path to it"
 
@@ -81,7 +81,6 @@ COMMANDS = {  # name: (its line of help, its arguments)
             argument("--minutes", action="store_true", help="count the minutes, and write them beside the headings"),
         ],
     ),
-    "run": ("run all notebooks from top to bottom, and write them to a temporary folder", []),
     "bench": (
         "time levels beside NumPy, PyTorch, JAX and others (--quick takes two minutes)",
         [

@@ -6,7 +6,7 @@ import time
 
 from course.author.bench.cases import GROWING, SLOW, cases
 from course.author.bench.libraries import LIBRARIES, install, open_peers
-from course.author.bench.measure import FULL, GROWTH, QUICK, measure, several, starts, whole_course
+from course.author.bench.measure import FULL, GROWTH, QUICK, measure, several, starts
 from course.author.bench.report import FOLDER, full_name, machine, number, quickest, report
 from course.terminal.arguments import SECTIONS, parser
 
@@ -76,5 +76,4 @@ def run(wanted, options, given, folder):
                 peer.close()
     versions = ", ".join(f"{a['name']} {a['version']}".strip() for a in about)
     ranks = several(given, 1 if options.quick else 5, folder) if "machines" in wanted else ()
-    notebooks = whole_course() if "course" in wanted else None
-    return report(results, began, here, versions, start_rows, notebooks, ranks), results
+    return report(results, began, here, versions, start_rows, ranks), results

@@ -5,7 +5,6 @@ import json
 import math
 import statistics
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ import numpy as np
 
 from course.author.bench import libraries, machines
 from course.author.bench.cases import GROWING, Case, limit, of_net, of_task
-from course.author.bench.libraries import CACHES, ROOT, command, environment, python_of
+from course.author.bench.libraries import CACHES, command, environment, python_of
 from course.reader import tasks
 
 TOLERANCE = 5e-4  # largest distance of float32 from float64, relative to the change of the weights
@@ -177,13 +176,6 @@ def starts(peers, repeats, folder):
             name = f"levels {mode}" if peer.library == "levels" else f"{peer.about['name']} {mode}"
             rows.append((name, kept["import"], cold["first"], kept["first"], kept["memory"], peer.about["bytes"]))
     return rows
-
-
-def whole_course():
-    """Return {notebook: seconds}, as printed by `course run`."""
-    run = subprocess.run([sys.executable, "-m", "course", "run"], stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    lines = [line.split(" ran in ") for line in run.stdout.splitlines() if " ran in " in line]
-    return {name.strip(): float(text.split()[0]) for name, text in lines}
 
 
 def several(given, repeats, folder):

@@ -116,7 +116,7 @@ def made_by():
     return f"<!-- measured by the scripts {hashlib.sha256(json.dumps(texts).encode()).hexdigest()} -->"
 
 
-def report(results, began, here, versions, start_rows=(), notebooks=None, ranks=()):
+def report(results, began, here, versions, start_rows=(), ranks=()):
     """Return the whole page in Markdown."""
     parts = ["# Results", f"{began}. {here}.\n\n{versions}.", "What is measured, and how: see [README.md](README.md)."]
     if grouped(results, "training"):
@@ -133,9 +133,6 @@ def report(results, began, here, versions, start_rows=(), notebooks=None, ranks=
         head = "SGD", "ranks", "levels, µs a step", "PyTorch, µs a step", "its time / ours", "losses apart"
         rows = [(name, n, number(1e6 * a), number(1e6 * b), number(c), f"{d:.0e}") for name, n, a, b, c, d in ranks]
         parts += ["## Several machines: processes on this computer", table(head, rows)]
-    if notebooks:
-        rows = [(name, f"{seconds:.0f}") for name, seconds in {**notebooks, "all": sum(notebooks.values())}.items()]
-        parts += ["## The course", table(("notebook", "s"), rows)]
     if skipped := not_timed(results):
         parts += ["## Not timed", "\n".join(skipped)]
     parts.append(made_by())

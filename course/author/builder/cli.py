@@ -1,7 +1,4 @@
-"""The commands `build`, `build --check` and `run`.
-
-`main` builds the notebooks that are stale; `run` executes all notebooks in a new copy of the project.
-"""
+"""The commands `build`, which builds the notebooks that are stale, and `build --check`."""
 
 import shutil
 import sys
@@ -144,23 +141,3 @@ def main(argv: list[str], root: Path = ROOT) -> int:
         found = [error]
         print(error, file=sys.stderr)
     return 1 if found else 0
-
-
-def run(argv: list[str], root: Path = ROOT) -> int:
-    """Run `python3 -m course run`: execute all notebooks, in a copy of the project without `levels`, which is kept."""
-    from course.terminal.arguments import parser
-
-    parser("run").parse_args(argv)
-    copy = copy_project(root, Path(tempfile.mkdtemp(prefix="levels-run-")).resolve(), [])
-    print(f"The executed notebooks go to {copy / 'notebooks'}")
-    try:
-        for name in all_in(copy):
-            start = time.perf_counter()
-            notebook = read_notebook(copy, name)
-            execute(notebook, name, copy)
-            write_notebook(copy, name, notebook)
-            print(f"{name:<14} ran in {time.perf_counter() - start:.1f} s", flush=True)
-    except BuildError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0

@@ -20,8 +20,6 @@ def support_in(root: Path) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
-
-
 def write_level(root: Path, name: str, files: dict[str, File]) -> bool:
     """Make a level consist of exactly these files; its `__init__.py` is written last. Returns whether any changed."""
     folder = root / "levels" / level_of(name)

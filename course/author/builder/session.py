@@ -59,8 +59,6 @@ class Notes(logging.Handler):
         print(f"Note: {record.getMessage()}")
 
 
-
-
 def remember(result) -> None:
     source = result.info.raw_cell
     cell_id = getattr(result.info, "cell_id", None)
@@ -121,21 +119,6 @@ def written_by(notebook, name: str) -> str:
     others = [key for key in keys if not blanks.is_right(cells[key], name, key)]
     yours = f"blanks: yours {len(keys) - len(others)}, the course's {len(others)}"
     return yours + f" ({', '.join(others)})" * bool(others) if keys else ""
-
-
-def yours() -> str:
-    """Return how many blanks of the five notebooks on the desk are the reader's: "yours 31 of 40"; elsewhere ""."""
-    if HOME[0] != ROOT / MINE:
-        return ""
-    mine = 0
-    every = 0
-    for name in names_in(ROOT):
-        with contextlib.suppress(BuildError):  # removed, or damaged
-            cells = [cell.source for cell in read_notebook(ROOT, name, MINE).cells if cell.cell_type == "code"]
-            keys = {key: source for source in cells if (key := blank_in(source))}
-            mine += sum(blanks.is_right(source, name, key) for key, source in keys.items())
-            every += len(keys)
-    return f"yours {mine} of {every}"
 
 
 @contextlib.contextmanager

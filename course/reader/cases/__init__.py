@@ -229,6 +229,18 @@ class Solution:
             raise Blank
         return result
 
+    def refused(self, said, errors, function, *arguments):
+        """Whether a call raises one of these errors, in words: `raises ValueError`, or `is not refused`."""
+
+        def tried():
+            try:
+                function(*arguments)
+            except errors as error:
+                return f"raises {type(error).__name__}"
+            return "is not refused"
+
+        return self.call(said, tried)
+
 
 def rooms_of(level):
     """The namespaces of the rooms (modules) of a built level."""

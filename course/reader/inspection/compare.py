@@ -44,17 +44,6 @@ def by_level(tasks):
     return dict(sorted(found.items()))
 
 
-def microseconds(train, task, steps=1000, repeats=5):
-    """The median time of a step in microseconds, over `repeats` runs of that many steps."""
-    task = task._replace(batches=task.batches[:steps])
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        train(task.x, task.y, task.weights, task.batches, task.learning_rate)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) / len(task.batches) * 1e6
-
-
 def by_op(train, task):
     """Train once, and print the time of a step's launches for each op. It times the `launch` in train's globals."""
     names = train.__globals__

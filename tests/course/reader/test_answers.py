@@ -13,10 +13,6 @@ from course.reader.notebooks.names import core_of
 ALL = build.all_in(build.ROOT)
 
 
-def code_of(name):
-    return [cell.source for cell in build.from_text(build.ROOT, name).cells if cell.cell_type == "code"]
-
-
 def call_in(source, function):
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     return next(call for call in calls if ast.unparse(call.func) == function)
@@ -72,13 +68,6 @@ def test_no_stored_question_shows_its_answer(name):
             (output,) = cell.outputs
             for kind in ("text/html", "text/plain"):
                 assert "Answer:" not in output.data[kind] and answers.of(key).because[:40] not in output.data[kind]
-
-
-@pytest.mark.parametrize("key", sorted(kept(answers.FOLDER)))
-def test_a_reason_stands_on_its_own_after_the_result(key):
-    answer = answers.of(key)
-    assert answer.because.strip().endswith((".", ".)")) and "next cell" not in answer.because
-    assert answer.because.count("`") % 2 == answer.because.count("**") % 2 == 0
 
 
 def test_a_key_that_is_not_kept_is_named_with_the_nearest():

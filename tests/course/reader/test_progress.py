@@ -198,23 +198,3 @@ def test_the_table(reader, capsys):
         "Next: mine/trail/1_one.ipynb, with `python3 -m course lab --trail`.",
         "All this is stored in .course/progress.db, on this computer only.",
     ]
-
-
-def test_the_courses_table_has_a_row_for_each_level():
-    lines = progress.table().splitlines()
-    assert [line[:16].strip() for line in lines[1:7]] == [*build.names_in(build.ROOT), "in all"] and len(lines) == 9
-
-
-def test_every_notebook_asks_three_questions_or_more_and_none_twice():
-    asked = {name: progress.questions_in(build.text_path(build.ROOT, name)) for name in build.all_in(build.ROOT)}
-    assert min(len(asked[name]["predictions"]) for name in build.names_in(build.ROOT)) >= 3
-    core = [found for name, found in asked.items() if name not in build.trail_in(build.ROOT)]
-    keys = [key for found in core for key in found["predictions"]]
-    exercises = [key for found in core for key in found["exercises"]]
-    assert len(keys) == len(set(keys)) and len(exercises) == len(set(exercises))
-    # the trail may ask what its core asks: the first answer counts
-    questions = {}
-    for found in asked.values():
-        for key, question in found["predictions"].items():
-            assert questions.setdefault(key, question) == question
-    assert len(questions) == len(set(questions.values()))

@@ -1,7 +1,6 @@
 """README.md, TEACHING.md and the pages beside them say what is so: minutes, sections, commands, links, pictures, versions."""
 
 import functools
-import json
 import re
 
 import numpy as np
@@ -26,7 +25,6 @@ NAMED = (
 )
 EXPORTED = r"^#\| export \w+ (?:blank|most) (\S+)"  # the key of a function to write
 PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMED}
-WEEKS = teaching.TABLES["TEACHING.md"]
 NAMES = names_in(ROOT)
 
 
@@ -41,15 +39,6 @@ def test_each_row_of_a_table_has_as_many_cells_as_its_head(page):
     for table in re.findall(r"(?:^\|.*\n)+", PAGES[page], re.MULTILINE):
         cells = [len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()]
         assert len({*cells}) == 1, table.splitlines()[[count == cells[0] for count in cells].index(False)]
-
-
-def test_a_timetable_is_written_anew_and_nothing_else():
-    page, tables = PAGES["TEACHING.md"], {name: WEEKS[name] for name in ("five weeks", "one day")}
-    old = re.sub(r" \d+ ·", " 99 ·", page)
-    assert old != page and teaching.with_tables(old, tables) == page
-    for part in ("<!-- one day: written by course/teacher/timetable.py -->\n", "<!-- end of one day -->\n"):
-        with pytest.raises(ValueError, match="one day"):
-            teaching.with_tables(page.replace(part, ""), {"one day": WEEKS["one day"]})
 
 
 @functools.cache
@@ -72,11 +61,6 @@ def test_every_page_gives_a_notebook_the_minutes_of_the_rule(name):
         assert re.findall(rf"^\d\. \[.*{name}\.ipynb\), (\d+) min\. ", page, re.MULTILINE) == [str(taken)]
 
 
-def test_every_page_says_two_sittings_and_ten_evenings():
-    assert "the five notebooks, each in two sittings" in " ".join(PAGES["README.md"].split())
-    assert "**ten evenings**: each has two sittings" in " ".join(PAGES["TEACHING.md"].split())
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_sitting_is_no_longer_than_it_may_be(name):
     """85 minutes each, and none of them a mere rest."""
@@ -92,31 +76,6 @@ def test_every_page_gives_the_trail_the_hours_of_the_rule():
     assert all(hours in " ".join(PAGES[page].split()) for page in ("README.md", f"{READING}/install.md")), hours
     for page in made_pages():
         assert f"## The trail: {index_page.hours(taken)}\n" in page
-
-
-@pytest.mark.parametrize("page", ["README.md", f"{READING}/contents.md", "the map", "the site"])
-def test_every_page_gives_one_answer_to_where_one_begins(page):
-    """The trail; then 1, or 3 for who writes PyTorch and 5 for who writes Keras."""
-    text = dict(zip(("the map", "the site"), made_pages(), strict=True)).get(page) or PAGES[page]
-    words = re.sub(r"\]\([^)]*\)|\[|\*", "", " ".join(text.split()))
-    assert "Begin with the trail" in words
-    assert text.index("trail/1_hardware.ipynb)") < text.index("01_hardware.ipynb)")
-    (after,) = re.findall(r"(?:After the trail, go|Go) on with 1\. (If .+?)\.", words)
-    assert after == "If you write PyTorch, you can begin with 3, and if you write Keras, with 5"
-    assert "Read it here" not in text
-
-
-def test_minutes_in_words():
-    found = {taken: index_page.hours(taken) for taken in (30, 50, 90, 110, 142, 160, 185)}
-    assert found == {
-        30: "half an hour",
-        50: "one hour",
-        90: "one and a half hours",
-        110: "two hours",
-        142: "two and a half hours",
-        160: "two and a half hours",
-        185: "three hours",
-    }
 
 
 def test_the_rule_is_told_as_it_is():
@@ -154,15 +113,6 @@ def test_a_plan_holds_nothing_optional_and_no_work_to_choose_from():
         assert not [each for each in teaching.for_the_class(name) if each.optional or UNTIMED.fullmatch(each.title)]
     kept, out = teaching.in_a_day("01_hardware", 500, ("Memory",))
     assert out == [] and "Memory" in [section.title for section in kept]
-
-
-def test_a_lesson_on_gradients_ends_in_time():
-    (last,) = re.findall(
-        r"Take notebook 03 up to \*([^*]+)\*. That fits into one lesson of 90 minutes", PAGES["TEACHING.md"]
-    )
-    found = teaching.for_the_class("03_low_level")
-    until = [section.title for section in found].index(last) + 1
-    assert teaching.in_all(found[:until]) <= 90
 
 
 def test_what_is_named_in_italics_is_a_section():
@@ -204,25 +154,6 @@ def test_pictures_are_small_and_described():
     assert any("float64 losses differ by 0," in text for text in found)
 
 
-def test_one_picture_can_be_made_anew_by_its_name(monkeypatch, tmp_path):
-    for name in teaching.TABLES:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
-    (tmp_path / "pictures").mkdir()
-    monkeypatch.setattr(teaching, "ROOT", tmp_path)
-    monkeypatch.setattr(teaching, "with_tables", lambda page, tables: page)  # there are no notebooks beside these
-    monkeypatch.setattr(teaching, "PICTURES", {"five_levels": lambda: (b"new", "As of now."), "sliders": None})
-    teaching.main(["pictures", "five_levels"])
-    assert [path.name for path in tmp_path.glob("pictures/*")] == ["five_levels.png"]
-    assert "![As of now.](" in "".join((tmp_path / name).read_text(encoding="utf-8") for name in teaching.TABLES)
-
-
-def test_a_picture_in_html_is_described_anew_too():
-    page = teaching.with_description(PAGES["README.md"], "side_by_side", 'As "of" now.')
-    assert '<img alt="As &quot;of&quot; now." src="pictures/side_by_side.png">' in page
-    assert page.replace("As &quot;of&quot; now.", "") == re.sub(r'(?<=<img alt=")[^"]*', "", PAGES["README.md"])
-
-
 def test_what_is_needed_is_what_setup_asks_for():
     (_, low), (_, high) = environment.PYTHONS
     versions = [f"3.{minor}" for minor in range(low, high + 1)]
@@ -231,37 +162,6 @@ def test_what_is_needed_is_what_setup_asks_for():
     assert f"About {lean} of disk" in PAGES[f"{READING}/install.md"]
     assert f"({all_of_it} with those)" in PAGES[f"{READING}/install.md"]
     assert f"Python {versions[0]} or later" in PAGES["README.md"] and lean in PAGES["README.md"]
-
-
-def test_the_first_page_fits_two_screens():
-    """In this order: what it is, the picture, get it, start, which notebook first, test, what is different."""
-    page = PAGES["README.md"]
-    assert len(page.split()) < 690
-    parts = (
-        "in five Jupyter notebooks",
-        "pictures/side_by_side.png",
-        "Clone or download",
-        "-m course lab",
-        "Begin with the",
-        "-m course test",
-    )
-    places = [page.index(part) for part in (*parts, "nbval", "## What is different here")]
-    assert places == sorted(places)
-    assert "0x" not in page and "git clone http" not in page
-
-
-def test_the_picture_of_the_five_levels_is_that_of_notebook_05():
-    """The first page shows it, light or dark, and no other; its words end on the loss that the notebook ends on."""
-    (words,) = re.findall(
-        r'<picture>\n  <source media="\(prefers-color-scheme: dark\)" srcset="pictures/side_by_side_dark.png">\n'
-        r'  <img alt="([^"]*)" src="pictures/side_by_side.png">\n</picture>',
-        PAGES["README.md"],
-    )
-    assert not any("side_by_side.png" in text for name, text in PAGES.items() if name != "README.md")
-    notebook = json.loads((ROOT / "notebooks" / "05_high_level.ipynb").read_text(encoding="utf-8"))
-    page = next(page for page, _ in reading.outputs(notebook) if reading.HOUSE in page)
-    (loss,) = re.findall("<b>([^<]+)</b> <code>0x1.26b37bd4bf3c0p\\+3</code>, the same 64 bits on every level", page)
-    assert words.endswith(f"All five end on the same loss, {loss}.")
 
 
 # Three lessons, and ten questions.

@@ -9,7 +9,7 @@ import pytest
 
 from course import tasks
 from course.author import pretrained
-from course.reader.inspection import framework_programs, share_card, side_by_side, xray
+from course.reader.inspection import framework_programs, side_by_side, xray
 from course.terminal.arguments import parser
 from levels_more import torch
 from levels_more.high_level import CSVLogger, ModelCheckpoint, Sequential, TensorBoard
@@ -25,7 +25,6 @@ def opened():
 
 
 SAVES = {
-    "a card": lambda: share_card.Card("<svg>" + "o" * 5000 + "</svg>", "").save,
     "an X-ray": lambda: opened().save,
     "a model to take home": lambda: lambda path: export_page(load_model(pretrained.MODELS / "rings"), path),
     "levels on paper": lambda: (
@@ -103,7 +102,6 @@ PATHS = {  # what takes a path: (write there, and return the model; whether it c
         lambda model, path: torch.load(path) == [1, 2],
     ),
     "from_csv": (lambda model, path: None, table_written),
-    "a card": (lambda model, path: share_card.Card("<svg/>", "").save(path), None),
 }
 
 

@@ -64,14 +64,8 @@ def trace(mine, draw):
     def wrong(x):
         raise KeyError("in Python")
 
-    def trial():
-        try:
-            mine.function(wrong, [c.spec])
-        except KeyError:
-            return "raises KeyError"
-
     said = "Python raises an error"
-    found = mine.call(said, trial)
+    found = mine.refused(said, KeyError, mine.function, wrong, [c.spec])
     yield said, {"": found, "the door is as before": door.top is before}
     with programs_told(mine):
         yield "3 steps of both tasks", mine.losses("trace", "low_level", 3)
@@ -151,14 +145,9 @@ def replay_run(mine, draw):
         )
     replay, _ = listening(mine, trace(lambda x, y: x + y, (x.spec, y.spec))[0])
 
-    def trial():
-        try:
-            replay.run([x])
-        except IndexError:
-            return "raises IndexError"
-
     said = "x + y, but y is missing among the arguments"
-    yield said, {"": mine.call(said, trial), "the lock is held afterwards": replay.lock.locked()}
+    found = mine.refused(said, IndexError, replay.run, [x])
+    yield said, {"": found, "the lock is held afterwards": replay.lock.locked()}
     rows, target = constant(draw.normal(size=(4, 2))), constant(draw.normal(size=(4, 1)))
     weights = variable(draw.normal(size=(2, 1)), "weights")
 

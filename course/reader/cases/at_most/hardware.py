@@ -5,7 +5,7 @@ import operator
 import numpy as np
 
 from course.reader.cases import Wrong, cases
-from course.reader.cases.at_most.programs import DTYPES, guarded, in_a_loop, ran, refused
+from course.reader.cases.at_most.programs import DTYPES, guarded, in_a_loop, ran
 from course.reader.cases.drawn import drawn
 from course.reader.cases.hardware import Register, in_a_program, number_of
 from course.reader.cases.plain_data import describe
@@ -94,7 +94,7 @@ def store(mine, draw):
                 ("y[0, 0] = a value of a loop that has ended", ValueError, inside, y, 0, 0),
                 ("y[0, 0] = an index", TypeError, hardware.index_of(a, 1), y, 0, 0),
             ):
-                yield told, refused(mine, told, kind, a.store, *given)
+                yield told, mine.refused(told, (kind, TypeError, ValueError), a.store, *given)
         yield "20 steps of both tasks", mine.losses("Assembler.store", "hardware")
 
 
@@ -161,5 +161,5 @@ def added(mine, draw):
             with a.loop(3):
                 total = a.sum()
             told = "a sum of a loop that has ended"
-            yield told, refused(mine, told, ValueError, operator.iadd, total, 1.0)
+            yield told, mine.refused(told, (TypeError, ValueError), operator.iadd, total, 1.0)
         yield "20 steps of both tasks", mine.losses("Sum.__iadd__", "hardware")

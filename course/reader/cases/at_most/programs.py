@@ -91,18 +91,3 @@ def in_a_loop(body):
             body(a, i, y=y, **arrays)
 
     return write
-
-
-def refused(mine, said, kind, function, *arguments):
-    """Whether a call raises an error of the class `kind`, in words."""
-
-    def tried():
-        try:
-            function(*arguments)
-        except kind:
-            return f"raises {kind.__name__}"
-        except (TypeError, ValueError) as error:
-            return f"raises {type(error).__name__}"
-        return "is not refused"
-
-    return mine.call(said, tried)

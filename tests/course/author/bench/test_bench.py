@@ -250,14 +250,6 @@ def test_the_page_says_who_is_ahead_and_who_is_not():
     assert len(widths) == 2  # two tables, each as wide in every line
 
 
-@pytest.mark.quick
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.01234, "0.0123"), (1.0, "1.00"), (12.34, "12.3"), (1234.5, "1,230"), (math.nan, "–")]
-)
-def test_numbers_have_three_digits(value, text):
-    assert report.number(value) == text
-
-
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_several_ranks_train_as_one_process_does(ranks, tmp_path):
     if ranks > 1 and "mpi4py" in (machines.missing(sys.executable) or ""):
@@ -292,15 +284,6 @@ def test_several_ranks_that_cannot_be_measured_are_told_and_the_page_is_not_lost
     assert measure.several({"torch": str(tmp_path / "no python")}, 1, tmp_path) == []
     told = capsys.readouterr().out
     assert told.startswith("machines: skipped (") and ("MPI is not there" in told or "no python" in told)
-
-
-def test_the_figure_counts_what_is_ahead():
-    from course.reader.figures.bench import raced
-
-    results = [made_up("levels", "3 eager", "eager", 4e-6), made_up("PyTorch", "eager", "eager", 1e-5)]
-    assert raced(results).text.startswith(
-        "levels is the quickest in 1 of 1 comparisons; the quickest step of all takes 4 µs"
-    )
 
 
 def rows_of(text):

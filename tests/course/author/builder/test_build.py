@@ -1,23 +1,19 @@
 """The builder: what it writes, what it refuses, and what it leaves as it was when something goes wrong."""
 
-import keyword
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 
 import nbformat
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 from jupyter_client.manager import start_new_kernel
 
 from course import build
-from course.author.builder.export import ABSENT, LEVELS, File, export
+from course.author.builder.export import ABSENT, File, export
 from course.reader.notebooks.cells import BuildError
 from course.reader.notebooks.names import notebook_path
 
@@ -187,76 +183,6 @@ def test_a_library_that_may_be_missing_stays_where_it_is():
 def test_magics_in_plain_cells_do_not_hide_their_imports():
     files = exported("%matplotlib inline\nimport math\nif True:\n    !ls", "def broken(:", "#| export r\nx = math.pi")
     assert "import math\n" in files["r.py"]
-
-
-def test_a_name_stands_before_the_same_one_under_another():
-    files = exported("from os import sep, walk\nfrom os import sep as slash", "#| export r\nused = sep, slash, walk")
-    assert "from os import sep, walk\nfrom os import sep as slash\n" in files["r.py"]  # as ruff wants them
-
-
-# (Numbers that begin with 0 are sorted otherwise by ruff: no name of ours has one.)
-word = st.from_regex(r"[a-zA-Z]{1,2}_?([1-9][0-9]?|0)?", fullmatch=True).filter(
-    lambda word: not keyword.iskeyword(word)
-)
-library = word.map(lambda word: f"lib{word}.{word}") | st.sampled_from(
-    ["os", "ast", "levels.hardware", "levels.kernels"]
-)
-statement = st.one_of(
-    st.builds("import {} as {}".format, library, word),
-    st.builds("from {} import {}".format, library, word),
-    st.builds("from {} import {} as {}".format, library, word, word),
-)
-
-
-@settings(max_examples=4, deadline=None, phases=[Phase.reuse, Phase.generate])  # to shrink 16 files takes minutes
-@given(st.lists(st.lists(statement, max_size=30, unique_by=lambda s: s.split()[-1]), min_size=16, max_size=16))
-def test_ruff_finds_nothing_to_change(tmp_path_factory, samples):
-    """Whatever is imported, and whatever follows."""
-    root = tmp_path_factory.mktemp("ruff")
-    (root / "levels").mkdir()
-    (root / "levels" / "__init__.py").write_text(LEVELS)
-    for number, statements in enumerate(samples):
-        names = ["int", *(s.split()[-1] for s in statements)]
-        use = "names = [\n" + "".join(f"    {name},\n" for name in names) + "]"
-        after = ["VALUE = 1", "class Next:\n    pass", "# why\nVALUE = 1", "# why\n@int\nclass Next:\n    pass"][
-            number % 4
-        ]
-        public = "#| export more\n'''Docstring.'''\n" + "".join(
-            f"made_here_{name} = 1\n" for name in names[number % 7 :]
-        )
-        cells = [
-            "\n".join(statements),
-            "#| export first\n" + use,
-            "#| export second\n" + after,
-            public.replace("'", '"'),
-        ]
-        folder = root / "levels" / f"level_{number}"
-        folder.mkdir()
-        for name, text in exported(*cells).items():
-            (folder / name).write_text(text)
-    for command in (["format", "--diff"], ["check", "--select=I", "--diff"]):
-        fronts = "--exclude=levels/*/__init__.py"  # their names fill the lines, as in a paragraph
-        options = ["--no-cache", "--isolated", "--line-length=120", fronts, "levels"]
-        done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, *options], cwd=root, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_lines_are_broken_where_they_pass_the_width():
-    for length, broken in ((120, False), (121, True)):
-        name = "x" * (length - len("from .a import "))
-        assert (f"\n    {name}\n" in exported(f"#| export a\n{name} = 1")["__init__.py"]) == broken
-
-
-def test_the_names_that_a_level_hands_on_are_filled_like_a_paragraph():
-    names = [f"name_{n}" for n in range(40)]
-    text = exported("#| export a\n" + "\n".join(f"{name} = 1" for name in names))["__init__.py"]
-    assert max(map(len, text.split("\n"))) <= 120 and len(text.split("\n")) < 25
-    assert (
-        text[text.index("(") + 1 : text.index(")")].replace("\n", " ").split()
-        == [f"{n}," for n in names[:-1]] + names[-1:]
-    )
 
 
 def test_a_level_says_which_names_are_its_own(project):
@@ -587,19 +513,6 @@ def test_a_failing_notebook_leaves_everything_as_it_was(project, old, new, messa
     assert snapshot(project) == before
 
 
-def test_run_executes_everything_from_nothing_elsewhere(project, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (project / "levels" / "support").mkdir(exist_ok=True)
-    (project / "levels" / "support" / "limits.py").write_text("")
-    before = snapshot(project)
-    assert build.run([], project) == 0
-    assert snapshot(project) == before
-    (copy,) = tmp_path.glob("levels-run-*")
-    out = capsys.readouterr().out
-    assert str(copy / "notebooks") in out and re.search(r"01_hardware +ran in .*\n02_kernels +ran in", out)
-    assert (copy / "levels" / "kernels" / "tasks.py").exists() and (copy / "levels" / "support" / "limits.py").exists()
-
-
 def test_the_kernel_is_this_python(project, monkeypatch, tmp_path):
     """Another kernel that is registered as python3 is not taken."""
     spec = tmp_path / "kernels" / "python3"
@@ -750,7 +663,9 @@ def test_the_build_cell_notices_what_differs_in_a_fresh_process(project, lab):
     lab("np.mean = keep\ndef linear_regression(*arguments): return Fit(np.zeros(7))", "plain")
     assert "(3,) losses of float64 in a fresh process, (7,) of float64 here" in lab(*cells[-1])
     lab(cells[4][0], cells[4][1])
-    edit(project / "course" / "reader" / "tasks.py", '"linear_regression": linear', '"other": linear')  # a crash over there
+    edit(
+        project / "course" / "reader" / "tasks.py", '"linear_regression": linear', '"other": linear'
+    )  # a crash over there
     crash = lab(*cells[-1])
     assert "BuildError: linear_regression of levels.hardware fails in a fresh process:\n" in crash
     assert crash.endswith("KeyError: 'linear_regression'")

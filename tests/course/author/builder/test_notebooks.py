@@ -8,8 +8,6 @@ import json
 import re
 import shutil
 import statistics
-import subprocess
-import sys
 from typing import NamedTuple
 
 import nbformat
@@ -18,7 +16,6 @@ import pytest
 from course import build, serving
 from course.reader.notebooks.cells import MARKER, code_lines
 from course.reader.notebooks.minutes import TELLS, words
-from course.reader.notebooks.names import notebook_path
 
 NAMES = build.names_in(build.ROOT)
 LEVELS = [build.level_of(name) for name in NAMES]
@@ -106,17 +103,6 @@ def test_kernel_sees_only_the_copy(tmp_path, nbval):
 @pytest.mark.quick
 def test_text_notebooks_and_levels_agree():
     assert build.check(build.ROOT, build.all_in(build.ROOT)) == []
-
-
-def test_levels_are_laid_out_as_ruff_would():
-    for command in (["format", "--diff"], ["check", "--select=I", "--diff"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--no-cache", "--line-length=120", "levels"],
-            cwd=build.ROOT,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + "run `ruff format notebooks/text`, then `python3 -m course build`"
 
 
 @pytest.mark.quick
@@ -209,16 +195,6 @@ def imported(tree: ast.AST) -> set[str]:
     return plain | {f"{node.module}.{alias.name}" for node in members for alias in node.names}
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_level_imports_only_levels_beneath(level):
-    beneath = LEVELS[: LEVELS.index(level)]
-    for path in build.ROOT.glob(f"levels/{level}/*.py"):
-        for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
-            package, _, rest = name.partition(".")
-            assert package != "course", f"{path} imports {name}"
-            assert package != "levels" or rest.split(".")[0] in (*beneath, "support"), f"{path} imports {name}"
-
-
 ITEM = re.compile(r"(\d+[.)]|[-+*]) ")
 
 
@@ -285,19 +261,6 @@ def links_in(text):
     return re.findall(r"\]\(([^)#]+\.ipynb)[^)]*\)", text)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_link_to_a_notebook_leads_to_one(name):
-    """Here, and on the reader's desk, where the notebooks lie in the same way."""
-    folder = notebook_path(build.ROOT, name).parent
-    for cell in build.from_text(build.ROOT, name).cells:
-        for link in links_in(cell.source if cell.cell_type == "markdown" else ""):
-            target = (folder / link).resolve()
-            assert target.is_relative_to(build.ROOT / "notebooks"), link
-            assert target.relative_to(build.ROOT / "notebooks").with_suffix("").as_posix() in build.all_in(
-                build.ROOT
-            ), link
-
-
 @pytest.mark.parametrize("name", build.names_in(build.ROOT))
 def test_a_notebook_of_the_five_leads_on(name):
     """To the next one, before and after Build; and to each notebook that branches off, where to go is said."""
@@ -314,14 +277,6 @@ def test_a_notebook_of_the_five_leads_on(name):
     assert [link for link in found if link not in beside] == [f"{each}.ipynb" for each in following] + walk
     after = links_in(prose[-1])
     assert after == [f"{following[0]}.ipynb"] if following else after
-
-
-@pytest.mark.parametrize("name", ["01_hardware", "trail/1_hardware"])
-def test_the_first_notebook_says_how_a_cell_runs(name):
-    """Before the first question, whose cell says in its first line what it is."""
-    cells = build.from_text(build.ROOT, name).cells
-    asked = next(k for k, cell in enumerate(cells) if "checks.predict(" in cell.source)
-    assert "Shift+Enter" in cells[0].source and cells[asked].source.startswith("# a question: run me\n")
 
 
 class WithoutFunctions(ast.NodeTransformer):

@@ -111,9 +111,7 @@ def test_the_command_counts_and_stores_counts_only(clones, monkeypatch, capsys):
     monkeypatch.setattr(books, "in_process", told)
     assert cli.main(["--books", str(clones)]) == 0 and not books.STORED.exists()
     assert capsys.readouterr().out.endswith("on levels_more: 10 of 10 statements run\n")
-    assert (
-        cli.main(["--books", str(clones), "--real", "--python", "tensorflow=T", "--python", "torchkeras=K"]) == 0
-    )
+    assert cli.main(["--books", str(clones), "--real", "--python", "tensorflow=T", "--python", "torchkeras=K"]) == 0
     text = capsys.readouterr().out
     assert "eat tensorflow2 in 30 days 3-1 on tensorflow T: 4 of 5 statements run" in text
     assert "\n    cell 1: NameError: x\n" in text

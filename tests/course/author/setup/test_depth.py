@@ -5,7 +5,6 @@ import pytest
 
 from course import build
 from course.author.build import MINE
-from course.author.builder import session
 from course.author.setup import depth, workspace
 from course.reader import progress
 from course.reader.notebooks import blanks
@@ -165,22 +164,10 @@ def test_a_function_of_which_nothing_is_said_and_an_unknown_depth_are_errors(cou
         workspace.open_desk(course)
 
 
-def test_the_card_and_the_score_count_the_functions_of_this_depth(course, monkeypatch):
-    monkeypatch.setattr(session, "ROOT", course)
-    monkeypatch.setattr(session, "HOME", [course / MINE])
-    assert session.yours() == "yours 0 of 0"
-    depth.choose(course, "most")
-    workspace.open_desk(course)
-    assert session.yours() == "yours 0 of 1"
-    write(course, OWN.replace("(shape)", "( shape )"))
-    source = alloc_in(mine(course))[0].source
-    blanks.note(source, NAME, "alloc", right=True)
-    assert session.yours() == "yours 1 of 1"
+def test_the_score_counts_the_functions_of_this_depth(course):
     text = course / "notebooks" / "text" / f"{NAME}.py"
     assert progress.questions_in(text)["blanks"] == []
     assert progress.questions_in(text, "most")["blanks"] == ["01-alloc"]
-    monkeypatch.setattr(session, "HOME", [course])
-    assert session.yours() == "", "the course's own notebooks say nothing of it"
 
 
 CLASS = '''#| export room most Counter.add

@@ -28,7 +28,7 @@ import yaml
 from jupytext.config import load_jupytext_config
 
 from course import __main__ as the_door
-from course.author.setup import commands, environment, making
+from course.author.setup import commands, environment
 from course.terminal import causes, stage
 from course.terminal.arguments import checked
 
@@ -110,13 +110,6 @@ def test_help_needs_the_standard_library_alone():
     rows = [next(line for line in lines if line.startswith(f"  {name} ")) for name in commands.COMMANDS]
     assert len({re.match(r"  \S+ +", row).end() for row in rows}) == 1, "the lines of help are not aligned"
     assert done.stdout == open_door(ROOT).stdout  # no command at all asks for help
-
-
-def test_help_tells_a_readers_commands_from_a_builders():
-    """In two groups; each command stands in one."""
-    reader, builder = re.findall(r"^To .*:\n((?:  .*\n)+)", open_door(ROOT).stdout, re.MULTILINE)
-    assert [line.split()[0] for line in reader.splitlines()] == list(commands.READERS)
-    assert {line.split()[0] for line in builder.splitlines()} == {*commands.COMMANDS} - {*commands.READERS}
 
 
 @pytest.mark.parametrize(
@@ -493,16 +486,6 @@ def test_what_was_removed_from_the_environment_is_put_back(copy, what):
     assert "Repairing .venv with pip: a, b, c and 2 more are missing in it\n" in open_door(copy, "setup").stdout
 
 
-def test_the_packages_that_pip_installs_are_counted(tmp_path):
-    (tmp_path / "pip-24.0.dist-info").mkdir()
-    how_far = making.counted(tmp_path)
-    installing = "Installing collected packages: numpy, tqdm, wcwidth\n"
-    assert how_far(["Collecting numpy\n"]) == how_far([]) == "" and how_far(["x\n", installing]) == "0 of 3"
-    for name in ("numpy-2.4.6.dist-info", "numpy", "tqdm-4.67.dist-info"):
-        (tmp_path / name).mkdir()
-    assert how_far([installing]) == "2 of 3"
-
-
 def test_another_projects_pythonpath_does_not_reach_the_environment(copy):
     """Neither pip, which would take its packages for installed ones, nor what the door hands over to."""
     foreign = copy.parent / "foreign"
@@ -761,12 +744,6 @@ def test_the_locks_fit_pyproject(lock):
     wanted = PROJECT["project"]["dependencies"] + for_tests() * (lock == LOCKS[1])
     for line in wanted:
         assert environment.within(pins[re.split("[<>=]", line)[0]][0], line.partition(";")[0]), line
-
-
-@pytest.mark.parametrize("lock", LOCKS)
-def test_no_lock_names_what_makes_each_process_a_second_slower(lock):
-    """jsonschema imports rfc3987-syntax where it is there, and nbformat imports jsonschema: see pyproject.toml."""
-    assert "jsonschema" in locked(lock) and "rfc3987-syntax" not in locked(lock)
 
 
 @pytest.mark.quick

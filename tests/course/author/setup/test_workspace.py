@@ -317,11 +317,9 @@ def test_answers_stand_with_their_questions(monkeypatch, choices):
     outputs = []
     monkeypatch.setattr(checks.DisplayHandle, "display", lambda self, bundle, raw: outputs.append(bundle))
     asked._ipython_display_()
-    checks.show_answers()
-    try:
+    with monkeypatch.context() as patch:
+        patch.setenv(checks.ANSWERS, "1")
         asked._ipython_display_()
-    finally:
-        checks.show_answers(False)
     asked._ipython_display_()
     before, shown, after = outputs
     for kind in ("text/html", "text/plain"):

@@ -108,17 +108,6 @@ def test_every_public_name_has_its_place(site):
     assert lost == [] and found > 850 and found - led < 60, (found, led)  # the rest is plain code: see `names.entry`
 
 
-def test_a_module_that_no_notebook_shows_leads_to_what_is_beneath_it_or_above():
-    apart = names.explained()
-    leads = {
-        name: apart[f"levels_more.{name}"] for name in ("compiler.fused.backend", "compiler.fused.gather", "missing")
-    }
-    words = "Explained", "What it imports is explained", "What imports it is explained"
-    places = "more/03 fused", "more/03 fused", "more/05 callbacks"
-    assert [lead[0] for lead in leads.values()] == [f"{w} in {p}" for w, p in zip(words, places, strict=True)]
-    assert leads["missing"][1] == "../notebooks/more/05_callbacks.html"
-
-
 def test_every_name_that_is_handed_on_is_told(site):
     """What stands in the fronts of the levels, and what the contents of levels_more add to them."""
     handed = set()

@@ -5,12 +5,9 @@ import copy
 import functools
 import importlib
 import inspect
-import json
 import linecache
 import re
 import shutil
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -44,7 +41,6 @@ NO_DIGITS = {
     "05-run_epochs",
     "05-ended",
 }  # right or wrong, and nothing to round
-BESIDE_THE_TASKS = {"04-Adam.update", "04-Dataset.batch"}  # the two tasks need SGD and batches that are given
 WRONG = [(key, next(iter(answers.wrong))) for key, answers in ANSWERS.items()]
 
 
@@ -178,64 +174,6 @@ def test_left_empty_the_courses_own_goes_on_and_says_so(key, run):
     assert told == f"{key[3:]}: not filled in, so the notebook uses the course's function"
     assert inspect.getsource(function).strip() == blanks.solution(notebook_of(key), key[3:]).strip()
     assert function.__module__ == "__main__" and inspect.findsource(function)[0][0].startswith("#| export")
-
-
-TRAINS = """
-import importlib, json, sys, traceback
-from course import tasks
-
-def train(level):
-    for name in ("linear_regression", "dnn_classifier"):
-        task = tasks.FOR[name]()
-        getattr(level, name)(task.x, task.y, task.weights, task.batches[:20], task.learning_rate)
-    if hasattr(level, "Sequential"):  # the loss of a model that gives its input
-        model = level.Sequential([])
-        model.compile("sgd")
-        assert model.evaluate([[3.0]], [[1.0]]) == 4.0
-    if hasattr(level, "function"):  # one call of it, for a graph that does not split by rows
-        level.function(lambda x: x @ x)(level.constant([[2.0]]))
-
-told = {}
-for key, folder in json.load(sys.stdin).items():  # each with levels of its own, imported anew
-    for module in [each for each in sys.modules if each.split(".")[0] == "levels"]:
-        del sys.modules[module]
-    sys.path.insert(0, folder)
-    try:
-        train(importlib.import_module("levels." + sys.argv[1]))
-        told[key] = "it trains"
-    except Exception:
-        told[key] = traceback.format_exc()
-print(json.dumps(told))
-"""
-
-
-def without(key, root):
-    """A copy of the levels in which the function of this blank raises an error."""
-    shutil.copytree(build.ROOT / "levels", root / "levels", ignore=shutil.ignore_patterns("__pycache__"))
-    path = root.joinpath(*room_of(key).split(".")).with_suffix(".py")
-    own = blanks.solution(notebook_of(key), key[3:])
-    text = path.read_text(encoding="utf-8")
-    assert own in text
-    stub = blanks.written(CELLS[key], notebook_of(key), key[3:])
-    head = "\n".join(own.split("\n")[: stub.body[0].lineno - stub.lineno])
-    raises = " " * stub.body[0].col_offset + f'raise NotImplementedError("{key}")'
-    path.write_text(text.replace(own, f"{head}\n{raises}"), encoding="utf-8")
-    return str(root)
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if cells_of(name)])
-def test_without_any_of_them_a_task_no_longer_trains(name, tmp_path):
-    keys = [f"{name[:2]}-{key}" for key in cells_of(name)]
-    folders = {key: without(key, tmp_path / str(k)) for k, key in enumerate(keys) if key not in BESIDE_THE_TASKS}
-    folders["none"] = str(build.ROOT)
-    command = [sys.executable, "-c", TRAINS, build.level_of(name)]
-    environment = build.environment(build.ROOT)
-    done = subprocess.run(command, input=json.dumps(folders), env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found.pop("none") == "it trains"
-    for key, told in found.items():
-        assert key[3:] in told, f"{key}: {told}"
 
 
 # Filled.

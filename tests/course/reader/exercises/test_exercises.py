@@ -1,6 +1,5 @@
 """The exercises: each check takes its solution, rejects plausible wrong ones, and survives whatever it is handed."""
 
-import ast
 import functools
 import inspect
 import math
@@ -119,68 +118,6 @@ def test_a_wrong_solution_is_rejected_whatever_is_drawn(key, why):
     for seed in SEEDS:
         found = exercises.verdict(key, wrong(key, why), seed)
         assert found.state == "not yet" and 40 < len(found.text) < 600, found
-
-
-HINTS = {  # what the message must say of these
-    ("01-1", "adds from left to right"): "adds from left to right",
-    ("01-1", "right only for powers of two"): "the odd number at the end is lost",
-    ("01-1", "ignores the dtype"): "adds in float64",
-    ("01-1", "gives Python's float"): "gives a float, expected float32",
-    ("01-2", "right only for square x"): "divides by the number of columns",
-    ("01-2", "the sum has not ended"): "the first loop must end",
-    ("01-2", "multiplies by 1/n"): "multiplies by 1/n",
-    ("01-2", "right only for two columns"): "leaves 8 of the 16 places of y",
-    ("01-3", "ignores the step"): "ignores the step",
-    ("01-4", "one side"): "nudges upwards only",
-    ("01-4", "changes the weights"): "changes its argument 2: work on a copy",
-    ("01-5", "a factor of two"): "the loss should still fall",
-    ("01-5", "sum, not mean"): "the loss should grow",
-    ("02-1", "the squares overflow"): "a square is too large",
-    ("02-1", "ignores the dtype"): "in float32",
-    ("02-2", "the gradient is not reset"): "start at what is in out",
-    ("02-2", "off by one"): "the last row is left out",
-    ("02-2", "a transposed copy"): "more, and x has 131,072: is x copied? Read it in place",
-    ("02-3", "aligned at the left"): "aligns the shapes at the left",
-    ("02-3", "right only for as many axes"): "gives a list of 1, expected a list of 2",
-    ("02-4", "reads past the end"): "IndexError",
-    ("02-4", "not reset"): "not reset to 0",
-    ("04-1", "a number for each row"): "has variables of shapes (3, 1) to train",
-    ("04-1", "nothing to train"): "has no variable to train",
-    ("04-1", "made anew in each call"): "makes new numbers",
-    ("04-1", "ignores the dtype"): "all need the same dtype",
-    ("04-2", "wrong at the joint"): "do not meet at 1",
-    ("04-2", "sum, not mean"): "it is a sum",
-    ("04-2", "right only without weights"): "with weights raises",
-    ("04-2", "ignores the dtype"): "all need the same dtype",
-    ("04-3", "the memory of the step before"): "m as it was before this step",
-    ("04-3", "never still"): "moves where m is 0",
-    ("04-3", "divides 0 by 0"): "divides 0 by 0",
-    ("04-4", "right on average"): "the mean of the batches' F1",
-    ("04-4", "ignores the weights"): "ignores the weights of the rows",
-    ("04-5", "by its own mean"): "it standardises x_test by its own mean and deviation",
-    ("04-5", "by both tables"): "the test rows must not take part",
-    ("04-5", "ignores the dtype"): "float64[20, 3], expected float32[20, 3]",
-    ("05-1", "the last step's loss"): "the loss of the last step",
-    ("05-1", "off by one"): "counts the epochs from 0",
-    ("05-1", "trains on"): "continues to train after the bound is reached",
-    ("05-1", "no end"): "continues after `most` epochs",
-    ("05-2", "right only for the first training"): "start again in on_train_begin",
-    ("05-2", "the training is changed"): "the training must go on from its own",
-    ("05-2", "right only for two epochs"): "as much as all epochs before it",
-    ("05-3", "0 for one row"): "gives 0 for one row only",
-    ("05-3", "right only for square output"): "it counts rows",
-    ("05-4", "the last rows"): "249 of the 250 have another one 1 further on, about 62 should",
-    ("05-4", "every so many"): "250 of the 250 have another one 4 further on",
-    ("05-4", "a block"): "not drawn at random from all",
-    ("05-4", "x and y apart"): "separates x from its y",
-    ("05-4", "in both parts"): "comes 2 times",
-    ("05-4", "ignores the seed"): "whatever the seed",
-}
-
-
-@pytest.mark.parametrize("key, why", HINTS)
-def test_the_message_names_the_mistake(key, why):
-    assert HINTS[key, why] in exercises.verdict(key, wrong(key, why)).text
 
 
 def test_a_mistake_is_only_named_where_it_fits():
@@ -458,16 +395,3 @@ def test_what_is_right_is_noted(monkeypatch, tmp_path, capsys):
     assert list(progress.load()["exercises"]) == ["01-1"]
     printed = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in printed] == ["01-3 right", "01-3 not yet", "01-1 right"]
-
-
-def test_solutions_stand_by_themselves():
-    """A solution is laid into the notebook as it stands: it calls nothing of this module but itself."""
-    for module in MODULES.values():
-        defined = {
-            node.name
-            for node in ast.parse(inspect.getsource(module)).body
-            if isinstance(node, ast.FunctionDef | ast.ClassDef)
-        }
-        for function in module.SOLUTIONS.values():
-            for part in cases.functions_in(function):
-                assert not defined & set(part.__code__.co_names) - {function.__name__}

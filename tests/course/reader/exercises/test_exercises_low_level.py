@@ -1,4 +1,4 @@
-"""The exercises of notebook 03: what their messages say, and that a check leaves the level as it was."""
+"""The exercises of notebook 03: a check ends in time, leaves the level as it was, and refuses what nobody could have written."""
 
 import numpy as np
 import pytest
@@ -8,39 +8,6 @@ from course.reader.exercises import low_level as checks
 from levels_more.kernels import BACKENDS, PLANS
 from levels_more.low_level import DOOR, GradientTape, Variable  # noqa: F401 (what a notebook has at hand)
 from solutions import low_level
-
-HINTS = {  # what the message must say of these
-    ("03-1", "no unbroadcast"): "db: no_unbroadcast, for x[3, 2], w[2, 4] and b[1, 4], gives float64[3, 4]",
-    ("03-1", "right only for symmetric w"): "it multiplies by w: transpose w",
-    ("03-1", "right only for square w"): "inner sizes 4 and 2 differ",
-    ("03-1", "ignores the dtype"): "all need the same dtype",
-    ("03-1", "a mean"): "it divides by the rows: that is a mean",
-    ("03-1", "beside the door"): "so no tape recorded it",
-    ("03-2", "right only for one number"): "`if` becomes where(mask, x, y)",
-    ("03-2", "right only for positive errors"): "it treats a negative error below -1 as a small one",
-    ("03-2", "no gradient beyond 1"): "the gradient of cut_off",
-    ("03-3", "the sum of all"): "each row is the sum of all",
-    ("03-3", "the parts were not heard"): "while the tape was open",
-    ("03-3", "the tape is read"): "GradientTape(persistent=True)",
-    ("03-3", "ignores the dtype"): "gives float64[2, 3], expected float32[2, 3]",
-    ("03-4", "only at the right"): "1.0 * x - y, has 2 ops, expected 1: a product with 1.0 stays",
-    ("03-4", "a variable that is 1 today"): "w, with a variable w that is 1.0 today, has 0 ops",
-    ("03-4", "whatever the shape"): "whose result is larger than y",
-    ("03-4", "the old inputs"): "reads a node that is not in the list before it",
-    ("03-5", "breadth first"): "for u + u * u places `multiply` before the `multiply` that makes its input",
-    ("03-5", "no memory"): "twice: remember which you have seen",
-    ("03-5", "right only for chains"): "records are missing",
-    ("03-5", "all there are"): "some did not go into the target",
-    ("03-6", "never reset"): "gradients of earlier steps are still in `grad`",
-    ("03-6", "reset for each loss"): "only the last loss of a step counts",
-    ("03-6", "an update for each loss"): "it makes an update for each loss",
-    ("03-6", "another name"): "the variables never change",
-}
-
-
-@pytest.mark.parametrize("key, why", HINTS)
-def test_the_message_names_the_mistake(key, why):
-    assert HINTS[key, why] in exercises.verdict(key, low_level.WRONG[key][why]).text
 
 
 def test_walking_each_road_anew_takes_too_long(monkeypatch):

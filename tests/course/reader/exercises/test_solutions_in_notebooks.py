@@ -12,6 +12,7 @@ from answered import answered, asked
 
 from course import build
 from course.author.build import MINE
+from course.author.builder.execute import client_of
 from course.author.setup import workspace
 
 NAMES = [
@@ -19,8 +20,6 @@ NAMES = [
     for name in build.more_in(build.ROOT)
     if any(any(asked(c.source)) for c in build.from_text(build.ROOT, name).cells)
 ]
-# They run where a reader opens them, at the desk; one of them, and one of the five, runs in its tracked notebook, too.
-PLACES = [(MINE, name) for name in NAMES] + [("notebooks", "more/04_metrics"), ("notebooks", "02_kernels")]
 
 
 def only_shows(source):
@@ -50,17 +49,17 @@ def project(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("place, name", PLACES, ids=[f"{name} in {place}" for place, name in PLACES])
-def test_each_is_right_in_the_kernel_of_its_notebook(project, place, name):
+@pytest.mark.parametrize("name", NAMES)
+def test_each_is_right_in_the_kernel_of_its_notebook(project, name):
+    """Where a reader opens it, at the desk."""
     notebook = build.from_text(project, name)
-    if name.startswith("more/"):
-        notebook.cells = without_times(notebook.cells)
+    notebook.cells = without_times(notebook.cells)
     notebook.cells = [c for c in notebook.cells if c.cell_type == "code" and not only_shows(c.source)]
     wanted = []
     for cell in notebook.cells:
         wanted += [key for key in asked(cell.source) if key]
         cell.source = answered(name, cell.source)
-    run(notebook, project, project / place / f"{name}.ipynb")
+    run(notebook, project, project / MINE / f"{name}.ipynb")
     said = "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", []))
     found = re.findall(r"(\d\d-\d) right: |^(\w+): right\b", said, re.MULTILINE)
     assert ["".join(each) for each in found] == wanted, said
@@ -68,11 +67,5 @@ def test_each_is_right_in_the_kernel_of_its_notebook(project, place, name):
 
 def run(notebook, root, path):
     """Run a notebook as the one at this path, up to the cell that compares it with its file."""
-    from jupyter_client.kernelspec import KernelSpecManager
-    from jupyter_client.manager import AsyncKernelManager
-    from nbclient import NotebookClient
-
     notebook.cells = [cell for cell in notebook.cells if "build.level(" not in cell.source]
-    kernel = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
-    client = NotebookClient(notebook, km=kernel, timeout=500)
-    client.execute(cwd=str(path.parent), env=build.environment(root), cleanup_kc=True)
+    client_of(notebook, timeout=500).execute(cwd=str(path.parent), env=build.environment(root), cleanup_kc=True)

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch, PathPatch
+from matplotlib.patches import FancyBboxPatch
 
 from course import figures, tasks
 from course.reader.figures import matrices, memory, picture, tape
@@ -23,15 +22,6 @@ def axes_of(picture, *args, **kwargs):
     figure = Figure()
     picture.__wrapped__(figure, *args, **kwargs)
     return figure.axes
-
-
-@pytest.mark.parametrize("level", range(1, 6))
-def test_the_house_names_its_levels(level):
-    (axes,) = axes_of(figures.you_are_here, level)
-    words = [text.get_text() for text in axes.texts]
-    assert [word for word in picture.HOUSE if word not in words] == []
-    name = figures.LEVELS[level - 1]
-    assert figures.you_are_here(level).text == f"You are here: level {level} of 5, {name} ({picture.HOUSE[level - 1]})."
 
 
 def test_no_figure_before_notebook_05_says_how_many_points_of_the_rings_are_right():
@@ -87,11 +77,6 @@ def test_caches_are_told_as_far_as_the_system_knows(monkeypatch, tmp_path):
         for name, text in zip(("level", "type", "size"), files.split(), strict=False):
             (tmp_path / f"index{k}" / name).write_text(text + "\n")
     assert figures.host_caches() == {"L1": 32 * 2**10, "L2": 2**20}
-
-
-def test_near_caches_are_labelled_in_two_rows():
-    (axes,) = axes_of(figures.staircase, SIZES, [1.0] * 17, {"L2": 2**19, "L3": 2**20, "L1": 2**15})
-    assert [text.get_text() for text in axes.texts[2:]] == ["L1 32 KiB", "L2 512 KiB", "L3 1 MiB\n"]
 
 
 @pytest.mark.quick
@@ -157,37 +142,6 @@ TOTALS = {"ikj": 160, "kij": 208, "ijk": 656, "jik": 704, "kji": 1040, "jki": 10
 def test_the_orders_stand_from_few_loads_to_many():
     assert {order: matrices.cache_loads(order)[0][-1].sum() for order in figures.ORDERS} == TOTALS
     assert [*TOTALS] == [*figures.ORDERS] and sorted(TOTALS.values()) == [*TOTALS.values()]
-
-
-@pytest.mark.parametrize("order", ["ijk", "ikj", "kji"])  # one of each inner loop
-def test_loop_order_tells_the_step(order):
-    last = f"{TOTALS[order]:,}"
-    assert f"{order}: 0 lines loaded by step 0 (x 0, w 0, out 0)" in figures.loop_order(order, 0).text
-    assert f"{order}: 3 lines loaded by step 1 (x 1, w 1, out 1)" in figures.loop_order(order, 1).text
-    text = figures.loop_order(order, 512).text
-    assert text.startswith(f"{order}: {last} lines loaded by step 512 (") and text.endswith(
-        f"By step 512, {last} lines are loaded."
-    )
-    ways = {"i": "down x and out", "j": "along w and out", "k": "along x and down w"}
-    assert f"room for 6 lines of 4 numbers. The inner loop, over {order[2]}, goes {ways[order[2]]}." in text
-
-
-def test_loop_order_marks_what_the_step_touches():
-    left, _ = axes_of(figures.loop_order, "ijk", 303)
-    tiles = left.collections[0]
-    colors, widths = [to_hex(color).upper() for color in tiles.get_facecolors()], tiles.get_edgecolors()[:, 3]
-    assert [colors.count(c) - 1 for c in (matrices.HELD, matrices.LOADED)] == [
-        5,
-        1,
-    ] and widths.sum() == 2  # one a legend
-    dots, reads, writes = left.lines
-    assert len(dots.get_xdata()) == 3 * matrices.SIDE**2
-    touched = [*zip(*reads.get_data(), strict=True)][1:] + [*zip(*writes.get_data(), strict=True)][1:]
-    expected = [  # step 303 is i = 4, j = 5, k = 6
-        (x + column + 0.5, y + row + 0.5)
-        for (x, y), (row, column) in zip(matrices.CORNERS.values(), [(4, 6), (6, 5), (4, 5)], strict=True)
-    ]
-    assert touched == expected
 
 
 def test_loop_order_stands_still_and_its_words_keep_apart(monkeypatch):
@@ -268,33 +222,6 @@ def test_the_bump_meets_the_walk_at_every_step(walk, monkeypatch):
             assert text.endswith(f" = {number}.")
 
 
-TOLD = [
-    "before the walk, one gradient is known: l has 1. When l moves by one, l moves by one. Gradients so far: l 1.",
-    "record 4 hands +2 to e and +2 to e; e has 2 + 2 = 4. No record uses l, so the gradient of l, 1, is complete.",
-    "record 3 hands +4 to z and -4 to y. Every record that uses e has been walked (4), so the gradient of e, 4, is complete.",
-    "record 2 hands +4 to p and +4 to b. Every record that uses z has been walked (3), so the gradient of z, 4, is complete.",
-    "record 1 hands +8 to x and +12 to w. Every record that uses p has been walked (2), so the gradient of p, 4, is complete.",
-]
-MEETINGS = ["1 × 8.000 (l)", "4 × 2.000 (e)", "4 × 2.000 (z)", "4 × 2.000 (p)", "8 × 1.000 (x)"]
-
-
-@pytest.mark.parametrize("step", range(5))
-def test_tape_backwards_tells_the_step(step):
-    text = figures.tape_backwards(SQUARED, step, "x").text
-    assert text.startswith(f"Step {step} of 4: {TOLD[step]}")
-    bump = "The bump: raised by a millionth, x moves l by 8.000 millionths; lowered, by -8.000."
-    assert text.endswith(f"{bump} The walk: gradient × move where the two meet is {MEETINGS[step]} = 8.000.")
-
-
-def test_tape_backwards_tells_of_detours_and_dead_ends():
-    assert (
-        "Step 3 of 6: record 4 hands nothing on. t does not depend on u." in figures.tape_backwards(RIDGE, 3, "w").text
-    )
-    last = figures.tape_backwards(RIDGE, 6, "w").text
-    assert "record 1 hands +4 to x and +6 to w; w has 2 + 2 + 6 = 10. " in last
-    assert figures.tape_backwards(RIDGE, 2, "w").text.endswith("is 1 × 6.000 (l) + 4 × 1.000 (w) = 10.00.")
-
-
 def test_a_leaf_that_goes_nowhere_moves_nothing():
     def program(x, c):
         return [("exp", ["x"], "y", [np.exp(x)])], dict(x=x, c=c, y=np.exp(x))
@@ -305,21 +232,6 @@ def test_a_leaf_that_goes_nowhere_moves_nothing():
     assert text.endswith(
         "c moves y by 0 millionths; lowered, by 0. The walk: gradient × move where the two meet is nowhere = 0."
     )
-
-
-def test_tape_backwards_marks_the_step(monkeypatch):
-    monkeypatch.setattr("course.reader.figures.picture.Picture", lambda figure, text: figure)
-    figure = figures.tape_backwards(SQUARED, 2, "x")
-    rectangles = [patch for patch in figure.artists if isinstance(patch, FancyBboxPatch)]
-    colors = [to_hex(patch.get_facecolor()).upper() for patch in rectangles]
-    white = "#FFFFFF"
-    assert colors[:4] == [white, white, tape.WARM, tape.COOL]  # records 1 to 4
-    warm, cool = tape.WARM, tape.COOL  # then x, w, p, b, z, y, e, l
-    assert colors[4:] == [white, white, white, white, warm, warm, cool, cool]
-    green = [k for k, patch in enumerate(rectangles) if to_hex(patch.get_edgecolor()).upper() == tape.BUMP]
-    assert green == [8]  # z
-    curves = [to_hex(patch.get_edgecolor()).upper() for patch in figure.artists if isinstance(patch, PathPatch)]
-    assert curves == [figures.GREY] * 4 + [matrices.LOADED] * 2 + [figures.DATA] * 2
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=["squared", "ridge", "another"])
@@ -373,21 +285,3 @@ def test_a_nudge_must_be_seen_and_must_not_change_the_tape():
         ValueError, match=r"^backward_walk: nudged by 1e-06, x = 0.0 gives {'x': 1e-06, 'y': 1e-06}, not"
     ):
         tape.backward_walk(branches, x=0.0)
-
-
-def test_the_best_epoch_and_the_end_are_marked():
-    history = {"loss": [0.5, 0.4, 0.3, 0.2], "val_loss": [0.6, 0.5, 0.7, 0.8]}
-    (axes,) = axes_of(figures.by_heart, history, 1, 2)
-    assert [line.get_xdata()[0] for line in axes.lines[2:]] == [2, 2, 4]  # the point, best, stop
-    picture = figures.by_heart(history, 1, 2)
-    assert "lowest after epoch 2" in picture.text and picture.text.endswith("at epoch 4.")
-
-
-def test_before_and_after_shows_that_the_model_has_learned():
-    task = tasks.linear()
-    w, b, losses = np.array([[2.0], [-3.0]]), np.array([[3.0]]), np.geomspace(171.0, 9.0, 8000)
-    left, right = axes_of(figures.before_and_after, task, losses, w, b)
-    assert left.get_ylabel() == "loss" and [line.get_label() for line in right.lines][1:] == ["before", "after"]
-    _, before, after = (np.abs(line.get_ydata() - line.get_xdata()).max() for line in right.lines)
-    assert after < 10 < before, "y = 2·x1 - 3·x2 + 3 and noise"
-    assert "from 171.0 to 9 in 8,000 steps" in figures.before_and_after(task, losses, w, b).text

@@ -1,17 +1,15 @@
 """The optimizer race: its map is exact, its findings follow from the losses, and it draws whatever a reader sets."""
 
-import time
 import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ipywidgets import HTML, Image, SelectionSlider
 from matplotlib.text import Text
 
 from course import figures, tasks
-from course.reader.figures import race, widgets
+from course.reader.figures import race
 from levels_more.low_level import GradientTape, constant, function
 from levels_more.mid_level import SGD, Adam, Dense, MeanSquaredError
 
@@ -20,7 +18,6 @@ pytestmark = pytest.mark.usefixtures("words_can_be_read")
 TABLE = np.array([row[:4] for row in tasks.penguins() if None not in row[:4]])
 DEPTH, MASS = TABLE[:, 1:2], TABLE[:, 3:] / 1000
 DEPTHS = {"raw": DEPTH, "standardised": tasks.standardise(DEPTH, DEPTH)[0]}
-RATES = [0.0001, 0.001, 0.002, 0.005, 0.05, 0.5, 1]
 
 
 def run(optimizer, x, updates=1000):
@@ -142,16 +139,6 @@ def test_labels_keep_their_order_and_their_distance(heights):
 # The claim of the notebook, with the optimizers of the course.
 
 
-def test_scaling_was_the_cure(capsys):
-    makers = dict(SGD=SGD, momentum=lambda rate: SGD(rate, 0.99), Adam=Adam)
-    race.fewest(lambda optimizer, x, y: run(optimizer, x), makers, DEPTHS, MASS, RATES)
-    _, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
-    updates = {(inputs, name): " ".join(found[:-1]) for inputs, name, *found in rows}
-    assert [updates["raw", name] for name in makers] == ["> 1,000", "845", "328"]
-    assert updates["standardised", "SGD"] == "1" and updates["standardised", "Adam"] == "70"
-    assert rows[0][-1] == "none" and rows[2][-1] == "0.5"
-
-
 def test_sgd_needs_as_many_updates_as_its_formula_says():
     place = race.valley(DEPTH, MASS)
     flat, steep = np.linalg.eigvalsh(place.curvature)
@@ -202,37 +189,3 @@ def test_a_fourth_racer_is_refused():
     runs = {name: (np.ones(2), np.zeros((2, 2))) for name in "abcd"}
     with pytest.raises(ValueError, match=r"race: 4 runs \(a, b, c, d\); a picture has room for 3"):
         race.drawn("raw", 0.1, DEPTH, MASS, runs)
-
-
-def test_a_move_of_a_slider_costs_little_more_than_another_explorer():
-    """On a desk the loop order of notebook 02 takes some 130 ms, a race 150, three trainings included."""
-    figures.loop_order("ijk", 303), draw("raw", 0.002, 0.9)
-    seconds = {}
-    for setting in SETTINGS[::5]:
-        for name, picture, values in (("loops", figures.loop_order, ("ijk", 303)), ("race", draw, setting)):
-            start = time.thread_time()
-            picture(*values)
-            seconds.setdefault(name, []).append(time.thread_time() - start)
-    assert min(seconds["race"]) < 2 * min(seconds["loops"])
-
-
-def test_the_race_moves_with_its_sliders():
-    explorer = widgets.explore(
-        draw, "The race.", inputs=[*DEPTHS], rate=RATES, momentum=[0, 0.9], start={"rate": 0.002, "momentum": 0.9}
-    )
-    box = explorer.box()
-    (inputs, rate, momentum), (image, line) = box.children[:3], box.children[3:]
-    assert isinstance(inputs, SelectionSlider) and isinstance(image, Image) and isinstance(line, HTML)
-    assert widgets.spoken(image.tooltip) == line.value
-    assert image.tooltip.startswith("raw, rate 0.002: none of them arrives; momentum 0.9 comes nearest.")
-    first = bytes(image.value)
-    rate.value = 0.5
-    assert (
-        "Adam arrives first, after 328 updates. In 1,000 updates: SGD diverges; momentum 0.9 diverges; " in line.value
-    )
-    inputs.value = "standardised"
-    assert line.value == widgets.spoken(image.tooltip) and "SGD arrives first, after 1 update. " in line.value
-    inputs.value, rate.value = "raw", 0.002
-    assert image.value == first
-    momentum.value = 0
-    assert "SGD is 132 % above; momentum 0 is 132 % above" in line.value

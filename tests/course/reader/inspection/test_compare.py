@@ -3,7 +3,6 @@
 import configparser
 import functools
 import importlib
-import io
 import itertools
 import re
 import subprocess
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 from code_edges import cut_names, drawn, uneven_edges
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from PIL import Image
 
 from course import build, programs, reference, tasks
 from course.reader.figures import HUES, LEVELS, accuracy, r_squared
@@ -210,23 +208,6 @@ def test_every_line_stands_once(task):
 
 
 @BOTH
-def test_what_stands_under_a_mark_is_what_the_mark_says(name):
-    codes = [marks.read(task) for task in on_all_levels(name)]
-    assert [[*code] for code in codes] == [[*marks.MARKS, marks.AROUND]] * 6
-    model, forward, loss, backward, update = ([lines_of(code[mark]) for code in codes] for mark in marks.MARKS)
-    assert all("weights" in lines[0] or "a.array(" in lines[0] for lines in model[:4])
-    assert "Dense(1" in model[4][0] and "Dense(1" in model[5][0]
-    assert model[5][-1].startswith("model.compile(SGD(learning_rate), ")
-    assert all("prediction" in lines[0] for lines in forward[1:5]) and "model.fit" in forward[5][0]
-    for lines in loss[1:5]:  # from what the prediction is compared with to the loss
-        assert "prediction" in lines[0] and any("loss" in line for line in lines)
-        assert not any("gradient" in line or "sgd" in line for line in lines)
-    assert backward[4] == ["gradients = tape.gradient(loss, variables)"]
-    assert update[4] == ["sgd.apply_gradients(zip(gradients, variables))"]
-    assert loss[5] == backward[5] == update[5] == []  # of level 5, whose one line stands under forward
-
-
-@BOTH
 @pytest.mark.parametrize("level", LEVELS)
 def test_marks_come_in_one_order(name, level):
     """As the code is read from the task on: where it calls a function that has marks, they stand there."""
@@ -245,33 +226,6 @@ def test_marks_come_in_one_order(name, level):
                 yield from found.split(", ")
 
     assert [*met(name)] == [*marks.MARKS]
-
-
-def test_helpers_open_where_they_are_first_called():
-    net = [marks.read(task) for task in on_all_levels("dnn_classifier")]
-    backward = net[1]["backward"]
-    assert [step.text.split("(")[0] for step in backward] == [
-        "dz = [_slope_at_z",
-        "dh2 = through_relu",
-        "dh1 = through_relu",
-        *["_add_slopes"] * 3,
-    ]
-    opened = [line for step in backward for deep, line in step.lines() if deep == 1 and line.startswith("def ")]
-    assert opened == [
-        "def _slope_at_z(target, p, c, g):",
-        "def through_relu(d, h, w):",
-        "def _add_slopes(dw, db, inputs, d):",
-    ]
-    assert any(line == "def dnn_backward(dz, inputs, weights):" for line in lines_of(net[2]["backward"]))
-    assert lines_of(net[4]["forward"])[1:] == [
-        "def model(rows):",
-        "    for layer in layers:",
-        "        rows = layer(rows)",
-        "    return rows",
-    ]
-    forward = on_all_levels("linear_regression")[2]
-    assert "def linear_forward(x, w, b):" in lines_of(marks.read(forward)["forward"])
-    assert "    # forward" in [line[-13:] for line in lines_of(marks.read(forward)[marks.AROUND])]
 
 
 def twice(x):
@@ -303,13 +257,6 @@ def test_levels_stand_beneath_each_other_led_by_their_numbers(line, net):
             assert numbers == sorted(numbers) and {*numbers} == {*"012345"}, mark
         assert max(map(len, repr(comparison).splitlines())) <= 120
         assert all(row.name in repr(comparison).splitlines()[1] for row in comparison.rows)
-
-
-def test_one_line_of_fit_stands_for_four_marks(line):
-    ends = {mark: [line for line in lines if line[0] == "5"] for mark, lines in parts_of(repr(line)).items()}
-    assert ends["FORWARD"] == ["5 │ losses = model.fit(data, verbose=0).losses"]
-    assert [ends[mark] for mark in ("LOSS", "BACKWARD", "UPDATE")] == [["5 │ (the same line, under forward)"]] * 3
-    assert line._repr_html_().count("<i>the same line</i>") == 3
 
 
 def test_what_is_folded_at_a_terminal_is_whole():
@@ -350,20 +297,6 @@ def words(text):
     return re.findall(r"\w+(?:\.\d+)?", text)
 
 
-@pytest.mark.parametrize(
-    "line, pieces",
-    [
-        ("    dw, db = tape.gradient(loss, [w, b])", ["    dw, db = tape.gradient(", "      loss, [w, b])"]),
-        ("sgd.apply_gradients(zip(gradients, variables))", ["sgd.apply_gradients(", "  zip(gradients, variables))"]),
-        ('say("one, two (three", other_argument)', ['say("one, two (three",', "  other_argument)"]),
-        ("short(x)", ["short(x)"]),
-        ("a_name_that_is_longer_than_the_line", ["a_name_that_is_longer_than_the_line"]),
-    ],
-)
-def test_lines_that_are_broken_by_hand(line, pieces):
-    assert [" " * indent + text for text, indent in code_lines.broken(line, 28)] == pieces
-
-
 def test_the_loss_is_printed_once_and_decimal_first(net):
     loss = float(net.rows[0].losses[-1])
     assert repr(net).count(f"{loss:#.4g} ({loss.hex()})") == 1 and repr(net).count("(float32)") == 1
@@ -373,23 +306,6 @@ def test_the_loss_is_printed_once_and_decimal_first(net):
     assert net._repr_html_().count(loss.hex()) == 1
     names = [names for head, answer, names in net.answers() if head == "last loss"]
     assert names == [", ".join(name for name in NAMES if name != "1 float32"), "1 float32"]
-
-
-def test_a_page_of_five_levels_says_why_level_2_takes_longer(line, net):
-    for comparison in (line, net):
-        two, steps = by_name(comparison)["2"], len(comparison.rows[0].losses)
-        assert two.measured / two.launches > 1e-6
-        page = comparison._repr_html_()
-        assert page.index("</table>") < page.index(
-            "Why does a step take so much longer on level 2 than on 3 compiled, 4 and 5?"
-        )
-        assert (
-            f"it consists of {two.launches:.0f} launches, about {compared.micro(two.measured / two.launches)} each"
-            in page
-        )
-        assert f"The other three run all {steps} steps in one launch, or in a few." in page
-        below = comparison._replace(rows=[row for row in comparison.rows if row.level < 5])
-        assert below.why() == "" and "Why" not in below._repr_html_()
 
 
 def test_a_level_with_another_answer_is_named(line):
@@ -460,13 +376,6 @@ def choose(tab, title):
     name = tab.locator(".task > summary", has_text=title)
     if not name.evaluate("name => name.parentNode.open"):
         name.click()
-
-
-def test_opened_helpers_leave_all_columns_in_place(tab, house):
-    show(tab, house)
-    for helpers in tab.locator(".task[open] td > details > summary").all():
-        helpers.click()
-    assert [level for level, *_ in tab.evaluate(HEADS)] == [1, 2, 3, 4, 5]
 
 
 def test_two_columns_stand_above_three(tab, house):
@@ -549,20 +458,6 @@ def test_any_two_are_laid_side_by_side(tab, house, pair):
     assert len(tab.evaluate(HEADS)) == 5
 
 
-def test_a_head_tells_what_a_step_is_made_of(tab, house, line):
-    show(tab, house)
-    head = tab.locator(".task[open] th.level-1")
-    assert "11 lines · " in head.inner_text() and "launch" not in head.inner_text()
-    head.locator("summary").click()
-    rows = by_name(line)
-    assert f"these lines call {rows['1 float64'].called} more" in head.inner_text()
-    assert (
-        f"float64 one launch in 300 steps; 320 bytes per step; predicted {compared.micro(rows['1 float64'].predicted)}; R²"
-        in head.inner_text()
-    )
-    assert "last loss" in head.inner_text()  # in float32 it is another
-
-
 # The rules of pages that show notebooks: cells to the right.
 HOSTILE = "body { margin: 0; } td, th { text-align: right; padding: 6px 13px; } pre { padding: 16px; font-size: 12px; }"
 
@@ -607,11 +502,6 @@ def test_without_any_style_two_tables_stand_under_the_name_of_each_task(tab, hou
     assert uneven_edges(blocks) == [] and cut_names(blocks) == []
 
 
-def test_a_page_is_the_same_each_time(line, net):
-    one, other = compared.side_by_side(line, net), compared.side_by_side(line, net)
-    assert one._repr_html_() == other._repr_html_()
-
-
 def test_two_levels_stand_in_columns(tab):
     two = compare.measure(NET, *on_all_levels("dnn_classifier")[2:4], last=4, repeats=1)
     show(tab, two, LAB)
@@ -637,31 +527,6 @@ def test_two_tasks_take_two_sides_of_paper(tab, line, net, tmp_path):
         for row in comparison.rows:
             for mark in marks.MARKS:
                 assert not row.level or all("".join(text.split()) in read for text in lines_of(row.code[mark]))
-
-
-def test_the_picture_is_small_and_shows_the_columns(chromium, house):
-    png = side_by_side.picture(chromium, house._repr_html_())
-    image = Image.open(io.BytesIO(png)).convert("RGB")
-    assert len(png) <= 200_000 and image.width >= 1280 and image.getpixel((0, image.height - 1)) == (255, 255, 255)
-    dark = Image.open(io.BytesIO(side_by_side.picture(chromium, house._repr_html_(), "dark"))).convert("L")
-    assert dark.width == image.width and np.median(dark) < 40
-    colours = {colour for _, colour in image.getcolors(256)}
-    for hue in HUES:
-        red, green, blue = (int(hue[k : k + 2], 16) for k in (1, 3, 5))
-        assert min(max(abs(r - red), abs(g - green), abs(b - blue)) for r, g, b in colours) < 24
-
-
-def test_the_picture_shows_nothing_that_waits_for_a_click(tab, house):
-    tab.set_content(side_by_side.still(house._repr_html_(), "light"))
-    texts = [text.replace("\xa0", " ").strip() for text in tab.locator("summary:visible").all_inner_texts()]
-    assert [text for text in texts if "more line" not in text] == [f"{level}  {name}" for level, name in NAME.items()]
-    assert {
-        tab.locator("summary:visible").nth(k).evaluate(MARKER) for k in range(tab.locator("summary:visible").count())
-    } == {"none"}
-    assert tab.evaluate("getComputedStyle(document.querySelector('.levels'), '::before').display") == "none"
-
-
-MARKER = "summary => getComputedStyle(summary).listStyleType"
 
 
 # Any levels, from any notebook.

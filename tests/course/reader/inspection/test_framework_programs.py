@@ -37,17 +37,6 @@ def test_all_three_give_the_digits_that_are_shown(beside):
     assert [names for *_, names in answers] == ["TensorFlow", "PyTorch"]
 
 
-def test_they_stand_beneath_each_other(beside):
-    level = beside.rows[2].level
-    assert [row.level for row in beside.rows] == ["tf", "torch", level] and len(beside.rows[2].losses) == 200
-    text = repr(beside)
-    assert max(map(len, text.splitlines())) <= 120
-    for mark in (*marks.MARKS, marks.AROUND):
-        assert f"\n{mark.upper()}\n" in text
-    leads = {line.split(" ")[0] for line in text.splitlines() if re.match(r"\S+ +│", line)}
-    assert leads == {"tf", "torch", str(level)}
-
-
 @pytest.mark.quick
 @pytest.mark.parametrize("framework, api, task", ALL)
 def test_every_line_of_a_program_stands_once(framework, api, task):
@@ -72,45 +61,12 @@ def test_what_runs_here_differs_in_its_imports(framework, api, task):
     assert repr(made) == f"{made.text}\n\n{made.told}"
 
 
-@pytest.mark.quick
-def test_three_apis_of_a_framework():
-    three = framework_programs.three("tf", "Two rings", "rings")
-    assert [row.level for row in three.rows] == [3, 4, 5] and [row.name for row in three.rows] == [
-        "3 low",
-        "4 mid",
-        "5 high",
-    ]
-
-
 def test_beneath_level_3_there_is_no_api():
     train = importlib.import_module("levels.kernels.tasks").linear_regression
     with pytest.raises(
         ValueError, match="linear_regression is on level 2; TensorFlow and PyTorch have an API from level 3"
     ):
         framework_programs.beside(tasks.linear(), train)
-
-
-def test_it_fits_beside_the_list_of_files(chromium, beside):
-    tab = chromium.new_page(viewport={"width": LAB, "height": 1000})
-    tab.set_content(f'<!doctype html><body style="margin: 0">{beside._repr_html_()}')
-    tab.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-    assert tab.evaluate("document.documentElement.scrollWidth") == LAB
-    columns = tab.evaluate("[...document.querySelectorAll('tr:first-child > th[class]')].map(head => head.className)")
-    assert columns == ["level-tf", "level-torch", f"level-{beside.rows[2].level}"]
-    tops = tab.evaluate(
-        "[...document.querySelectorAll('tr:first-child > th')].map(head => head.getBoundingClientRect().top)"
-    )
-    assert len({*tops}) == 1
-    assert (
-        min(
-            tab.evaluate(
-                "[...document.querySelectorAll('pre > span')].map(x => parseFloat(getComputedStyle(x).fontSize))"
-            )
-        )
-        >= 12
-    )
-    assert cut_names(drawn(tab, "pre")) == []
-    tab.close()
 
 
 @pytest.mark.parametrize("width", [360, LAB])

@@ -195,28 +195,6 @@ def test_the_program_does_every_op_of_the_step(line, rings):
         assert sorted(listed) == sorted(op.op for op in each.ops)
 
 
-def test_stages_are_named_by_their_levels(line):
-    """And a stage that is spoken of is one of them."""
-    rooms = {"high_level": "5", "mid_level": "4", "low_level": "3", "kernels": "2", "hardware": "1"}
-    for stage, mark in zip(line.stages, MARKS, strict=True):
-        assert stage.mark == mark and stage.level == int(mark[0])
-        written = {rooms[room] for code in stage.codes for room in re.findall(r"written in \d\d_(\w+)", code.link)}
-        assert mark[0] in written or mark == "1a", "its code is that level's (the loop is written by level 3)"
-        for spoken in re.findall(r"[Ss]tages? ((?:\d\w?(?:, | and | to )?)+)", stage.told):
-            assert {*re.findall(r"\d\w?", spoken)} <= {*MARKS}, stage.told
-
-
-def test_code_that_is_not_on_the_way_is_folded(both):
-    """What is shown of a function leads to a marked line: its head, the heads of the blocks around it, and "…"."""
-    for each in both.walks:
-        for code in (code for stage in each.stages for code in stage.codes if code.link and len(code.lines) > 1):
-            assert code.marked and code.lines[0][0] != " ", code.link
-            assert not any("raise " in line for line in code.lines), code.lines
-        fit, one_pass = each.stages[0].codes
-        assert [line.strip() for line in fit.lines[1:]] == ["…", fit.lines[2].strip()] and fit.marked == {2}
-        assert one_pass.lines[1:] == ["    …", "    losses = step.over(*arrays, batches)", "    …"]
-
-
 def test_the_way_to_a_line():
     lines = [
         "def f(x):",
@@ -301,21 +279,6 @@ def test_every_exported_name_has_a_cell():
     index = [place for place in places() if place.level != "levels_more" and not place.library]
     lost = [place.name for place in index if (place.notebook, cell_of(place)) not in known]
     assert len(index) > 300 and lost == []
-
-
-def test_each_notebook_leads_to_the_walk():
-    for name in build.names_in(build.ROOT)[:4]:
-        assert "(05_high_level.ipynb#From-fit-to-the-multiply)" in build.text_path(build.ROOT, name).read_text("utf-8")
-    text = build.text_path(build.ROOT, "05_high_level").read_text("utf-8")
-    assert "\n# ### From fit to the multiply\n" in text and "\nwalk.down(" in text
-
-
-def test_links_of_the_walk_in_the_trail_lead_one_folder_up(monkeypatch):
-    place = next(place for place in places() if place.name == "run_epochs")
-    monkeypatch.setattr(parts, "WATCHED", ["trail/5_high_level"])
-    assert parts.link(place).startswith('<a href="../05_high_level.ipynb#cell-id=')
-    text = build.text_path(build.ROOT, "trail/5_high_level").read_text("utf-8")
-    assert "walk.down((task, high_level.tasks.linear_regression))" in text
 
 
 # As a page: by mouse, by keyboard, for all, and without any style.
@@ -440,11 +403,6 @@ def test_without_styles_it_is_plain_tables(tab, both):
             assert number.here.replace("`", "") in shown and parts.short(number.value) in shown
     blocks = drawn(tab, "details[open] pre")
     assert uneven_edges(blocks) == [] and cut_names(blocks) == []
-
-
-def test_with_styles_nothing_says_that_there_are_none(tab, both):
-    show(tab, both)
-    assert "Here all stages" not in tab.locator(".walk").inner_text()
 
 
 def test_its_text_names_no_instruction(both):

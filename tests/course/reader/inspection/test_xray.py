@@ -164,35 +164,6 @@ def test_a_program_of_launches_is_shown_launch_by_launch(by_launches):
     assert (replay.launches, nbytes) == counted(lambda: program.run(args))
 
 
-def test_a_fused_replay_is_shown_part_by_part(by_parts, by_launches):
-    """Loops of several ops, each with what it reads and writes; single ops as level 2 counts them."""
-    compiled = by_parts[1]
-    ((replay,), (compiling,)) = (rows_of(compiled, kind) for kind in ("replay", "compile"))
-    with replayed(CHOICES["FusedReplay"]):
-        program, _ = compiled_step(launched_model(), *[array.astype("f4") for array in HUNDRED])
-    launched = [row for row in replay.walk() if row.kind == "launch"]
-    assert [row.name for row in launched] == [*map(repr, program.units)] and compiling.launches == 0
-    assert repr(replay) == f"replay {len(program.plans)} ops in {len(launched)} launches"
-    assert replay.place.file == "levels_more/compiler/fused/replay.py" and repr(replay) in repr(compiled)
-    usual = {(row.name, row.bytes) for row in rows_of(by_launches[1], "kernel")}
-    # (the replay without loops has a mean as two ops)
-    usual |= {(f"{node.op} on cpu:0", plan.nbytes) for node, plan in program.plans if node.op == "reduce_mean"}
-    for row, unit in zip(launched, program.units, strict=True):
-        (kernel,) = row.rows
-        inside = {*unit.nodes}
-        outside = {x for node in program.graph.ops if node not in inside for x in node.inputs}
-        wanted = outside.union(program.graph.outputs, program.graph.updates.values())
-        moved = sum(x.spec.nbytes for x in {x for node in inside for x in node.inputs} - inside | inside & wanted)
-        assert kernel.name == f"{row.name} on cpu:0" and kernel.device is pool()["cpu:0"]
-        if unit.loop:
-            assert row.name.startswith("loop: ") and row.place.file == "levels_more/compiler/fused/replay.py"
-            assert kernel.bytes == moved
-        else:
-            assert (kernel.name, kernel.bytes) in usual and "kernels" in (row.place.level, row.place.adds_to)
-    assert replay.launches == len(launched) < rows_of(by_launches[1], "replay")[0].launches
-    assert 0 < replay.nbytes < rows_of(by_launches[1], "replay")[0].nbytes
-
-
 def test_a_list_of_programs_is_one_launch_that_moves_what_they_move():
     """Each loop, product or sum reads what comes from elsewhere, and writes what is read elsewhere."""
 
@@ -368,8 +339,3 @@ def nested(events):
             return False
         ends.append(end)
     return True
-
-
-def test_nested_finds_what_overlaps():
-    events = [{"ts": 0.0, "dur": 2.0}, {"ts": 1.0, "dur": 2.0}]
-    assert not nested(events) and nested([events[0], {"ts": 2.0, "dur": 1.0}, {"ts": 0.5, "dur": 1.5}])

@@ -60,24 +60,6 @@ def test_no_cell_is_too_long(name):
     assert long == []
 
 
-@pytest.mark.quick
-@pytest.mark.parametrize("name", build.names_in(build.ROOT))
-def test_both_tasks_are_in_sight(name):
-    """No cell that exports a part of a task is folded, is in an optional section, or is called one to skip."""
-    heading, prose, shown, out_of_sight = "", "", "", []
-    for number, cell in enumerate(cells_of(name), 1):
-        if cell.cell_type == "markdown":
-            prose = cell.source
-            heading = ([heading] + [line for line in prose.split("\n") if line.startswith("## ")])[-1]
-        elif cell.source.startswith("#| export tasks"):
-            shown += cell.source
-            folded = "hide-input" in cell.metadata.get("tags", []) or cell.metadata.get("jupyter")
-            if folded or "optional" in heading or "skip" in prose:
-                out_of_sight.append(build.title(number, cell.source))
-    assert out_of_sight == []
-    assert all(f"\ndef {task}(" in shown for task in ("linear_regression", "dnn_classifier"))
-
-
 def stretches(cells):
     """The minutes up to each good place to stop, from the one before it, and those from the last one to the end."""
     ends, taken = [], 0.0

@@ -2,12 +2,9 @@
 
 import ast
 import importlib
-import io
 import json
 import math
-import re
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -86,20 +83,6 @@ def test_what_is_stored_of_chapter_3_is_of_this_text_and_learns(each):
     assert max(map(len, each.text.splitlines())) <= 120
     assert all(map(math.isfinite, each.losses)) and 4 <= len(each.losses) <= 200
     assert each.losses[-1] < {"linear": 10.0, "rings": 0.5}[each.task]
-
-
-@pytest.mark.parametrize("each", CHAPTER3, ids=[each.name for each in CHAPTER3])
-def test_a_program_of_chapter_3_says_of_which_edition_and_library_it_is(each):
-    """Its text names what stands beside its stored losses, and the page names all of it."""
-    library = {"tensorflow": "TensorFlow", "torch": "PyTorch", "keras": "Keras", "torchkeras": "torchkeras"}
-    beside = [" with " + library[name] + " " + version for name, _, version in [each.beside.partition(" ")] if name]
-    version = f"{library[programs.FRAMEWORKS[each.framework]]} {each.version}{''.join(beside)}"
-    told = " ".join(ast.get_docstring(ast.parse(each.text)).split())
-    assert f"with the calls of its edition of {each.edition}. " in told and each.edition
-    assert told.endswith(f". The stored losses are those of {version}.")
-    page = (build.ROOT / "course/author/site/prose/beside.md").read_text(encoding="utf-8")
-    date, commit = each.edition.removesuffix(")").split(" (commit ")
-    assert date in page and commit in page and set(version.split(" with ")) <= {*re.findall(r"\w+ [\d.]+\d", page)}
 
 
 @pytest.mark.quick
@@ -279,29 +262,6 @@ def test_a_library_that_is_not_here_keeps_what_is_stored_of_it(tmp_path, monkeyp
     assert f"{'chapter3/tensorflow/low_rings.py':37} last loss 1.000001, a share of 1.0e-06 from tensorflow 3\n" in text
     assert f"{'tensorflow/mid_rings.py':37} NameError: no relu\n" in text
     assert text.endswith("distance inf, asked 1e-05; of chapter 3 a share of inf, asked 1e-06\n")
-
-
-def test_each_program_is_told_as_it_ends(monkeypatch):
-    """The first does not end before the row of another one is printed."""
-    printed = threading.Event()
-
-    class Screen(io.StringIO):
-        def flush(self):
-            if "torch/low_rings.py" in self.getvalue():
-                printed.set()
-
-    def told(each, library, python):
-        if each is ALL[0]:
-            assert printed.wait(60), "nothing was printed"
-        return {"losses": [1.0], "version": "3"}
-
-    monkeypatch.setattr(processes, "ask", told)
-    monkeypatch.setattr(programs, "every", lambda: ALL)
-    monkeypatch.setattr(processes.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(sys, "stdout", screen := Screen())
-    cli.main([])
-    rows = screen.getvalue().splitlines()
-    assert len(rows) == len(ALL) + 1 and sorted(row.split()[0] for row in rows[:-1]) == sorted(NAMES)
 
 
 def test_a_program_runs_alone(tmp_path, monkeypatch):

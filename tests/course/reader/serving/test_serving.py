@@ -627,62 +627,6 @@ def test_a_type_that_it_does_not_serve_is_told(tmp_path):
         serving.Server([tmp_path / "words.onnx"])
 
 
-CHECK = '''
-import json, re, sys, yaml, kserve
-from kubernetes import client
-
-def check(value, kind, place):
-    """Hold a value of the file against what KServe and Kubernetes say of it."""
-    named = re.fullmatch(r"[Dd]ict[\\[(]str, (.*)[\\])]", kind)
-    if named:
-        assert isinstance(value, dict), place
-        return [check(each, named[1], f"{place}.{name}") for name, each in value.items()]
-    plain = {"str": str, "int": int, "bool": bool, "float": (int, float), "object": object}
-    if kind in plain:
-        assert isinstance(value, plain[kind]) and not (kind == "int" and isinstance(value, bool)), f"{place}: {value!r}"
-        return
-    model = getattr(kserve, kind, None) or getattr(client, kind)
-    names = {key: name for name, key in model.attribute_map.items()}
-    assert isinstance(value, dict) and value.keys() <= names.keys(), f"{place}: {sorted(value.keys() - names.keys())}"
-    for key, each in value.items():
-        check(each, model.openapi_types[names[key]], f"{place}.{key}")
-    model(**{names[key]: each for key, each in value.items()})  # what must be there
-
-def told(text):
-    order = yaml.safe_load(text)
-    try:
-        assert order["apiVersion"] == "serving.kserve.io/v1beta1", order["apiVersion"]
-        check(order, "V1beta1InferenceService", order["kind"])
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return "valid"
-
-print(json.dumps([told(text) for text in json.load(sys.stdin)]))
-'''
-
-
-def checked_orders(*texts):
-    """What is told of each, by one process: KServe takes seconds to import."""
-    command = [str(serving.environment.python()), "-W", "ignore", "-c", CHECK]
-    done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, timeout=100)
-    return json.loads(done.stdout)
-
-
-@real
-def test_the_order_for_a_cluster_is_one_that_kserve_takes():
-    text = serving.ORDER.read_text(encoding="utf-8")
-    wrong = (
-        ("storageUri:", "storageURL:", "predictor.model: ['storageURL']"),
-        ("minReplicas: 1", "minReplicas: one", "predictor.minReplicas: 'one'"),
-        ("v1beta1\n", "v1\n", "AssertionError"),
-        ("        name: onnx\n", "        version: 1\n", "modelFormat.version"),
-    )
-    right, *others = checked_orders(text, *(text.replace(old, new, 1) for old, new, _ in wrong))
-    assert right == "valid"
-    for (_, _, part), told in zip(wrong, others, strict=True):
-        assert part in told
-
-
 def test_what_its_environment_takes_is_told_beforehand():
     page = (ROOT / "course" / "author" / "site" / "prose" / "beside.md").read_text(encoding="utf-8")
     told = [COMMANDS["serve"][0], page]

@@ -8,6 +8,7 @@ import pytest
 
 from course import build
 from course.author.build import MINE
+from course.author.builder.execute import client_of
 from course.author.setup import workspace
 from course.reader import progress
 from course.reader.session import replay, resume, sections, stops
@@ -43,13 +44,8 @@ def reader(monkeypatch, tmp_path):
 
 def kernel(root, name, notebook):
     """A client with a new kernel for a notebook of the desk."""
-    from jupyter_client.kernelspec import KernelSpecManager
-    from jupyter_client.manager import AsyncKernelManager
-    from nbclient import NotebookClient
-
-    manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
     where = str((root / MINE / f"{name}.ipynb").parent)
-    client = NotebookClient(notebook, km=manager, timeout=200)
+    client = client_of(notebook, timeout=200)
     return client, client.setup_kernel(cwd=where, env=build.environment(root), cleanup_kc=True)
 
 
@@ -241,14 +237,3 @@ def test_who_left_a_question_open_does_not_have_the_idea_that_it_leads_to(monkey
     monkeypatch.delenv("PYTEST_VERSION")
     progress.predicted("01-one", True, "**Right.**")
     assert resume.takeaways(cells, "01_hardware") == ["There are two.", "The door stands."]
-
-
-def test_every_idea_of_the_course_is_whole(reader):
-    reader(*build.all_in(build.ROOT))
-    ways = build.trail_in(build.ROOT) + build.names_in(build.ROOT)
-    for name in ways:
-        found = resume.takeaways(build.from_text(build.ROOT, name).cells, name)
-        assert len(found) >= (1 if name.startswith("trail") else 3), name
-        for idea in found:
-            assert idea[0].isupper() and idea.endswith(".") and idea.count("(") == idea.count(")"), idea
-            assert "*" not in re.sub("`[^`]*`", "", idea) and "](" not in idea, idea
