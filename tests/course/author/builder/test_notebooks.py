@@ -8,8 +8,6 @@ import json
 import re
 import shutil
 import statistics
-import subprocess
-import sys
 from typing import NamedTuple
 
 import nbformat
@@ -106,17 +104,6 @@ def test_kernel_sees_only_the_copy(tmp_path, nbval):
 @pytest.mark.quick
 def test_text_notebooks_and_levels_agree():
     assert build.check(build.ROOT, build.all_in(build.ROOT)) == []
-
-
-def test_levels_are_laid_out_as_ruff_would():
-    for command in (["format", "--diff"], ["check", "--select=I", "--diff"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--no-cache", "--line-length=120", "levels"],
-            cwd=build.ROOT,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + "run `ruff format notebooks/text`, then `python3 -m course build`"
 
 
 @pytest.mark.quick
