@@ -1,14 +1,11 @@
 """Habits of people who come from Keras 3 and scikit-learn that no other test tries: what they type, tried here, and checked.
 
 Each row says where the habit comes from, what is typed, and what must hold then: by NumPy or by counting, not by asking us
-twice. Most work. A few differ, or are refused with the cure, each in a sentence of the program's own; none is silently wrong.
+twice. Most work. The others are refused with the cure, each in a sentence of the program's own; none is silently wrong.
 """
 
-import contextlib
-import io
 import linecache
 import textwrap
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +18,6 @@ class Habit(NamedTuple):
     """A row. `spoil` (old, new) is a change of the code after which `holds` must fail: so each check can.
 
     Of a refused one it is the cure: the code raises `tells`, word for word, and with the cure it runs, and `holds`.
-    Where something differs, `tells` is what the program, or the docstring of something imported, says about it.
     """
 
     place: str
@@ -35,10 +31,6 @@ class Habit(NamedTuple):
 
 def relu(x):
     return np.maximum(x, 0.0)
-
-
-def sigmoid(x):
-    return 1.0 / (1.0 + np.exp(-x))
 
 
 def softmax(x):
@@ -88,80 +80,9 @@ def given():
     return dict(np=np, x=x, y=y, two=(y > 0).astype("i8")[:, 0], three=np.digitize(y[:, 0], [-1.0, 1.0]))
 
 
-CHECKS = dict(relu=relu, sigmoid=sigmoid, softmax=softmax, forward=forward, descent=descent, close=close)
+CHECKS = dict(relu=relu, softmax=softmax, forward=forward, descent=descent, close=close)
 
 HABITS = [
-    Habit(
-        "Sequential",
-        "add, layer by layer",
-        """
-        from levels_more.high_level import Sequential
-        from levels_more.mid_level import Dense
-
-        model = Sequential(name="mine")
-        model.add(Dense(8, activation="relu"))
-        model.add(Dense(3))
-        answer = model(x)
-        model.add(Dense(1, activation="sigmoid"))
-        then = model(x)
-        """,
-        """
-        assert model.name == "mine" and len(model.layers) == 3
-        assert close(answer.numpy(), forward(x, model.get_weights()[:4], relu, None))
-        assert close(then.numpy(), forward(x, model.get_weights(), relu, None, sigmoid))
-        """,
-        ('Dense(1, activation="sigmoid")', "Dense(1)"),
-    ),
-    Habit(
-        "Sequential",
-        "weights come with the first call; a bias has the shape (units,)",
-        """
-        from levels_more.mid_level import Dense
-
-        layer = Dense(3)
-        before = list(layer.weights)
-        answer = layer(x)
-        kernel, bias = layer.weights
-        """,
-        """
-        assert before == [] and kernel.shape == (4, 3) and bias.shape == (1, 3)
-        assert close(answer.numpy(), x @ kernel.numpy() + bias.numpy()[0])
-        """,
-        ("Dense(3)", "Dense(2)"),
-        "differs",
-        "bias[1, units]",
-    ),
-    Habit(
-        "Sequential",
-        "an Input first: weights, summary and count_params before there is data",
-        """
-        from levels_more.high_level import Input, Sequential
-        from levels_more.mid_level import Dense
-
-        model = Sequential([Input(shape=(4,)), Dense(8, activation="relu"), Dense(1)])
-        model.summary()
-        """,
-        """
-        assert [tuple(w.shape) for w in model.weights][::2] == [(4, 8), (8, 1)]
-        assert model.count_params() == 4 * 8 + 8 + 8 * 1 + 1 == 49 and "49" in said and "(None, 8)" in said
-        """,
-        ("Dense(8,", "Dense(9,"),
-    ),
-    Habit(
-        "Sequential",
-        "build(input_shape=(None, 4))",
-        """
-        from levels_more.high_level import Sequential
-        from levels_more.mid_level import Dense
-
-        model = Sequential([Dense(8, activation="relu"), Dense(1)])
-        model.build(input_shape=(None, 4))
-        """,
-        """
-        assert [w.shape for w in model.get_weights()][::2] == [(4, 8), (8, 1)] and model.built
-        """,
-        ("(None, 4)", "(None, 5)"),
-    ),
     Habit(
         "Sequential",
         "the first layer says input_shape=(4,)",
@@ -177,92 +98,6 @@ HABITS = [
         ('Dense(8, activation="relu", input_shape=(4,))', 'Input((4,)), Dense(8, activation="relu")'),
         "refused",
         "TypeError: Dense: input_shape is not known here; put Input((4,)) in front of the layers",
-    ),
-    Habit(
-        "functional",
-        "a model is called like a layer: an encoder and a decoder",
-        """
-        from levels_more.high_level import Input, Model
-        from levels_more.mid_level import Dense
-
-        first = Input(shape=(4,))
-        encoder = Model(first, Dense(2, activation="relu")(first), name="encoder")
-        second = Input(shape=(2,))
-        decoder = Model(second, Dense(4)(second), name="decoder")
-        whole = Input(shape=(4,))
-        autoencoder = Model(whole, decoder(encoder(whole)), name="autoencoder")
-        autoencoder.compile(optimizer="adam", loss="mse")
-        autoencoder.fit(x, x, epochs=2, verbose=0)
-        answer = autoencoder.predict(x)
-        """,
-        """
-        assert close(answer, forward(x, encoder.get_weights() + decoder.get_weights(), relu, None))
-        assert len(autoencoder.trainable_variables) == 4
-        """,
-        ('activation="relu"', 'activation="tanh"'),
-    ),
-    Habit(
-        "functional",
-        "one layer called on two inputs shares its weights",
-        """
-        from levels_more.high_level import Input, Model
-        from levels_more.mid_level import Concatenate, Dense
-
-        shared = Dense(3, activation="relu")
-        left, right = Input(shape=(2,)), Input(shape=(2,))
-        outputs = Dense(1)(Concatenate()([shared(left), shared(right)]))
-        model = Model([left, right], outputs)
-        answer = model.predict([x[:, :2], x[:, 2:]])
-        """,
-        """
-        w, b, v, c = model.get_weights()
-        both = np.concatenate([relu(x[:, :2] @ w + b), relu(x[:, 2:] @ w + b)], 1)
-        assert close(answer, both @ v + c)
-        """,
-        ("[x[:, :2], x[:, 2:]]", "[x[:, 2:], x[:, :2]]"),
-    ),
-    Habit(
-        "functional",
-        "arithmetic with what stands for numbers to come",
-        """
-        from levels_more.high_level import Input, Model
-        from levels_more.mid_level import Dense
-
-        inputs = Input(shape=(4,))
-        scaled = (inputs - 1.0) / 2.0
-        outputs = Dense(4)(scaled) + inputs
-        model = Model(inputs, outputs)
-        answer = model.predict(x)
-        """,
-        """
-        assert close(answer, forward((x - 1.0) / 2.0, model.get_weights(), None) + x)
-        """,
-        ("/ 2.0", "/ 3.0"),
-    ),
-    Habit(
-        "subclassing",
-        "weights made in __init__",
-        """
-        from levels_more.low_level import matmul
-        from levels_more.mid_level import Layer
-
-        class Linear(Layer):
-            def __init__(self, units=3, input_dim=4):
-                super().__init__()
-                self.w = self.add_weight(shape=(input_dim, units), initializer="random_normal", trainable=True)
-                self.b = self.add_weight(shape=(units,), initializer="zeros", trainable=True)
-
-            def call(self, inputs):
-                return matmul(inputs, self.w) + self.b
-
-        layer = Linear()
-        answer = layer(x)
-        """,
-        """
-        assert len(layer.weights) == 2 and layer.w.shape == (4, 3) and not layer.b.numpy().any()
-        assert layer.w.numpy().any() and close(answer.numpy(), x @ layer.w.numpy())
-        """,
-        ('initializer="zeros"', 'initializer="ones"'),
     ),
     Habit(
         "subclassing",
@@ -293,56 +128,6 @@ HABITS = [
         assert close(answer.numpy(), x @ layer.w.numpy() + 1.0)
         """,
         ('initializer="ones"', 'initializer="zeros"'),
-    ),
-    Habit(
-        "subclassing",
-        "a variable that is not trained, and counts what went by",
-        """
-        from levels_more.low_level import reduce_sum
-        from levels_more.mid_level import Layer
-
-        class Total(Layer):
-            def __init__(self, input_dim):
-                super().__init__()
-                self.total = self.add_weight(initializer="zeros", shape=(input_dim,), trainable=False)
-
-            def call(self, inputs):
-                self.total.assign_add(reduce_sum(inputs, axis=0))
-                return self.total
-
-        layer = Total(4)
-        once = layer(x).numpy()
-        twice = layer(x).numpy()
-        """,
-        """
-        assert close(once, x.sum(0), 1e-4) and close(twice, 2 * x.sum(0), 1e-4)
-        assert len(layer.weights) == len(layer.non_trainable_weights) == 1 and layer.trainable_weights == []
-        """,
-        ("twice = layer(x)", "twice = layer(x * 2)"),
-    ),
-    Habit(
-        "subclassing",
-        "a block of layers finds the weights of its parts",
-        """
-        from levels_more.low_level import nn
-        from levels_more.mid_level import Dense, Layer
-
-        class Block(Layer):
-            def __init__(self):
-                super().__init__()
-                self.one, self.two, self.three = Dense(8), Dense(8), Dense(1)
-
-            def call(self, inputs):
-                return self.three(nn.relu(self.two(nn.relu(self.one(inputs)))))
-
-        block = Block()
-        answer = block(x)
-        """,
-        """
-        assert len(block.weights) == 6 and len(block.trainable_weights) == 6
-        assert close(answer.numpy(), forward(x, block.get_weights(), relu, relu, None))
-        """,
-        ("nn.relu(self.two", "(self.two"),
     ),
     Habit(
         "subclassing",
@@ -417,83 +202,6 @@ HABITS = [
         "write def train_step(self, x, y), and return the loss, one number",
     ),
     Habit(
-        "subclassing",
-        "a training loop by hand",
-        """
-        from levels_more.high_level import Sequential
-        from levels_more.low_level import GradientTape
-        from levels_more.mid_level import SGD, Dataset, Dense, MeanSquaredError
-
-        model = Sequential([Dense(1)])
-        model.build((None, 4))
-        start = model.get_weights()
-        optimizer, loss_fn = SGD(learning_rate=0.05), MeanSquaredError()
-        dataset = Dataset.from_tensor_slices((x, y)).batch(40)
-        losses = []
-        for epoch in range(2):
-            for step, (x_batch, y_batch) in enumerate(dataset):
-                with GradientTape() as tape:
-                    loss = loss_fn(y_batch, model(x_batch, training=True))
-                gradients = tape.gradient(loss, model.trainable_weights)
-                optimizer.apply_gradients(zip(gradients, model.trainable_weights))
-                losses.append(float(loss))
-        """,
-        """
-        weights, expected = descent(x, y, start, [0.05, 0.05], 40)
-        assert close(model.get_weights(), weights) and close(np.reshape(losses, (2, 5)).mean(1), expected)
-        """,
-        ("batch(40)", "batch(50)"),
-    ),
-    Habit(
-        "fit",
-        "the history's names: loss, accuracy, val_loss, val_accuracy",
-        """
-        from levels_more.high_level import Sequential
-        from levels_more.mid_level import Adam, Dense, SparseCategoricalAccuracy, SparseCategoricalCrossentropy
-
-        model = Sequential([Dense(16, activation="relu"), Dense(3, activation="softmax")])
-        model.compile(
-            optimizer=Adam(learning_rate=0.01), loss="sparse_categorical_crossentropy", metrics=["accuracy"]
-        )
-        history = model.fit(
-            x[:150], three[:150], batch_size=32, epochs=5, validation_data=(x[150:], three[150:]), verbose=0
-        )
-        """,
-        """
-        found = history.history
-        assert [*found] == ["loss", "accuracy", "val_loss", "val_accuracy"] or set(found) == {
-            "accuracy", "loss", "val_accuracy", "val_loss"
-        }
-        p = forward(x[150:], model.get_weights(), relu, softmax)
-        assert close(found["val_loss"][-1], -np.log(p[np.arange(50), three[150:]]).mean())
-        assert close(found["val_accuracy"][-1], (p.argmax(1) == three[150:]).mean())
-        assert all(len(values) == 5 for values in found.values()) and found["loss"][-1] < found["loss"][0]
-        """,
-        ("validation_data=(x[150:], three[150:])", "validation_data=(x[:150], three[:150])"),
-    ),
-    Habit(
-        "fit",
-        "float64 arrays into a float32 model, and into a Dataset",
-        """
-        from levels_more.high_level import Input, Sequential
-        from levels_more.mid_level import Dataset, Dense
-
-        model = Sequential([Input(shape=(4,)), Dense(1)])
-        start = model.get_weights()
-        model.compile(optimizer="sgd", loss="mse")
-        wide, target = x.astype("float64"), y.astype("float64")
-        history = model.fit(wide, target, batch_size=50, epochs=2, shuffle=False, verbose=0)
-        model.fit(Dataset.from_tensor_slices((wide, target)).batch(50), epochs=1, verbose=0)
-        answer = model.predict(wide)
-        """,
-        """
-        weights, losses = descent(x, y, start, [0.01] * 3, 50)
-        assert close(history.history["loss"], losses[:2]) and close(model.get_weights(), weights)
-        assert answer.dtype == np.float32 and close(answer, forward(x, weights, None))
-        """,
-        ("target)).batch(50)", "target)).batch(40)"),
-    ),
-    Habit(
         "fit",
         "a Metric of one's own: update_state, result, reset_state",
         """
@@ -525,150 +233,6 @@ HABITS = [
         assert found == (forward(x, model.get_weights(), relu, softmax).argmax(1) == three).sum()
         """,
         ('"float32")))', '"float32")) * 2.0)'),
-    ),
-    Habit(
-        "fit",
-        "a schedule as learning_rate, with staircase=True",
-        """
-        from levels_more.high_level import Sequential
-        from levels_more.mid_level import SGD, Dense, ExponentialDecay
-
-        schedule = ExponentialDecay(initial_learning_rate=0.1, decay_steps=4, decay_rate=0.5, staircase=True)
-        model = Sequential([Dense(1)])
-        model.build((None, 4))
-        start = model.get_weights()
-        model.compile(optimizer=SGD(learning_rate=schedule), loss="mse")
-        model.fit(x, y, batch_size=50, epochs=3, shuffle=False, verbose=0)
-        """,
-        """
-        weights, losses = descent(x, y, start, [0.1, 0.05, 0.025], 50)
-        assert close(model.get_weights(), weights)
-        """,
-        ("staircase=True", "staircase=False"),
-    ),
-    Habit(
-        "callbacks",
-        "ModelCheckpoint keeps the best one only",
-        """
-        from levels_more.high_level import ModelCheckpoint, Sequential
-        from levels_more.saving import load_model
-        from levels_more.mid_level import SGD, Dense
-
-        model = Sequential([Dense(1)])
-        model.compile(optimizer=SGD(learning_rate=0.02), loss="mse")
-        keep = ModelCheckpoint(filepath="best.keras", monitor="val_loss", save_best_only=True, verbose=1)
-        history = model.fit(x, y, epochs=12, validation_data=(x, 0.5 * y), callbacks=[keep], shuffle=False, verbose=0)
-        kept = load_model("best.keras")
-        """,
-        """
-        best = min(history.history["val_loss"])
-        assert best < history.history["val_loss"][-1] * 0.9
-        assert close(np.mean((kept.predict(x) - 0.5 * y) ** 2), best)
-        """,
-        ("save_best_only=True", "save_best_only=False"),
-    ),
-    Habit(
-        "callbacks",
-        "ReduceLROnPlateau",
-        """
-        from levels_more.high_level import ReduceLROnPlateau, Sequential
-        from levels_more.mid_level import SGD, Dense
-
-        model = Sequential([Dense(1)])
-        model.build((None, 4))
-        model.set_weights([np.zeros((4, 1), "f4"), np.zeros((1, 1), "f4")])
-        model.compile(SGD(0.02), loss="mse")
-        reduce_lr = ReduceLROnPlateau(monitor="val_loss", factor=0.2, patience=2, min_lr=0.001)
-        history = model.fit(
-            x, y, epochs=5, batch_size=200, validation_data=(x, 0 * y), callbacks=[reduce_lr], shuffle=False, verbose=0
-        )
-        """,
-        """
-        # from zero on each epoch is worse than the first: after two such the rate falls, after two more again
-        assert np.all(np.diff(history.history["val_loss"]) > 0)
-        assert close(history.history["learning_rate"], [0.02, 0.02, 0.02, 0.004, 0.004])
-        assert close(float(model.optimizer.learning_rate), 0.001)
-        """,
-        ("patience=2", "patience=3"),
-    ),
-    Habit(
-        "callbacks",
-        "on_train_batch_end(batch, logs) keeps the losses of all steps",
-        """
-        from levels_more.high_level import Callback, LambdaCallback, Sequential
-        from levels_more.mid_level import Dense
-
-        class LossHistory(Callback):
-            def on_train_begin(self, logs=None):
-                self.losses, self.batches = [], []
-
-            def on_train_batch_end(self, batch, logs=None):
-                self.batches.append(batch)
-                self.losses.append(logs["loss"])
-
-        model = Sequential([Dense(1)])
-        model.build((None, 4))
-        start = model.get_weights()
-        model.compile("sgd", "mse")
-        kept, told = LossHistory(), []
-        tell = LambdaCallback(on_train_batch_end=lambda batch, logs: told.append(logs["loss"]))
-        model.fit(x, y, batch_size=50, epochs=2, shuffle=False, callbacks=[kept, tell], verbose=0)
-        """,
-        """
-        weights, losses = descent(x, y, start, [0.01, 0.01], 50)
-        assert close(np.mean(kept.losses[:4]), losses[0]) and close(np.mean(kept.losses[4:]), losses[1])
-        assert kept.batches == [0, 1, 2, 3, 0, 1, 2, 3] and told == kept.losses
-        """,
-        ("epochs=2", "epochs=3"),
-        "differs",
-        "The loss of a batch is that of its step; Keras tells the mean of the epoch so far.",
-    ),
-    Habit(
-        "callbacks",
-        "self.model.optimizer.learning_rate, set by hand",
-        """
-        from levels_more.high_level import Callback, Sequential
-        from levels_more.mid_level import SGD, Dense
-
-        class Halve(Callback):
-            def on_epoch_begin(self, epoch, logs=None):
-                lr = float(self.model.optimizer.learning_rate)
-                if epoch > 0:
-                    self.model.optimizer.learning_rate = lr * 0.5
-
-        model = Sequential([Dense(1)])
-        model.build((None, 4))
-        start = model.get_weights()
-        model.compile(optimizer=SGD(learning_rate=0.1), loss="mse")
-        model.fit(x, y, epochs=3, batch_size=50, callbacks=[Halve()], shuffle=False, verbose=0)
-        """,
-        """
-        weights, losses = descent(x, y, start, [0.1, 0.05, 0.025], 50)
-        assert close(model.get_weights(), weights)
-        """,
-        ("lr * 0.5", "lr * 0.6"),
-    ),
-    Habit(
-        "saving",
-        "get_weights, set_weights; a bias of shape (units,) from elsewhere",
-        """
-        from levels_more.high_level import Sequential
-        from levels_more.mid_level import Dense
-        from sklearn.linear_model import LinearRegression
-
-        line = LinearRegression().fit(x, y)
-        model, other = Sequential([Dense(1)]), Sequential([Dense(1)])
-        model.build((None, 4)), other.build((None, 4))
-        model.set_weights([line.coef_.T, line.intercept_])
-        other.set_weights(model.get_weights())
-        answer = other.predict(x)
-        """,
-        """
-        assert close(answer, line.predict(x), 1e-4)
-        """,
-        ("line.intercept_]", "line.intercept_.reshape(1, -1)]"),
-        "refused",
-        "ValueError: layers.0.bias is float32[1, 1] on cpu:0, the weight float32[1] on cpu:0; reshape it",
     ),
     Habit(
         "saving",
@@ -754,19 +318,16 @@ def ran(code, where, names):
 
 
 def tried(habit, code, folder, monkeypatch):
-    """What the reader has after this code, and what the program said: by print, by warnings, in docstrings."""
+    """What the reader has after this code."""
     monkeypatch.chdir(folder)
-    before, out = RANDOM.getstate(), io.StringIO()
+    before = RANDOM.getstate()
     RANDOM.seed(0)
     names = {"__name__": "typed"} | given()
     try:
-        with contextlib.redirect_stdout(out), warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            ran(code, f"<{habit.place}: {habit.what}>", names)
+        ran(code, f"<{habit.place}: {habit.what}>", names)
     finally:
         RANDOM.setstate(before)
-    warned = "\n".join(f"{each.category.__name__}: {each.message}" for each in told)
-    return names | CHECKS | {"said": out.getvalue(), "warned": warned}
+    return names | CHECKS
 
 
 def code_of(habit, spoiled=False):
@@ -791,9 +352,6 @@ def test_habit(habit, tmp_path, monkeypatch):
         code = code_of(habit, spoiled=True)  # the cure
     names = tried(habit, code, tmp_path, monkeypatch)
     check(habit, names)
-    if habit.verdict == "differs":
-        documented = [getattr(value, "__doc__", None) or "" for value in names.values()]
-        assert any(habit.tells in text for text in [names["said"], names["warned"], *documented])
 
 
 @pytest.mark.parametrize(
