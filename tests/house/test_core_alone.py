@@ -9,11 +9,11 @@ import pytest
 from course.author.build import ROOT, environment
 
 LEVELS = ROOT / "tests" / "levels"
-ELSEWHERE = "stale or numba_waits or core_alone_refuses or next_process"  # these start processes of their own
+ELSEWHERE = "stale or next_process"  # these start processes of their own
 LEAST = {  # so many of these tests are run, and not skipped
     "hardware/test_hardware.py": 85,
     "kernels/test_kernels.py": 100,
-    "low_level/test_low_level.py": 90,
+    "low_level/test_low_level.py": 73,
     "mid_level/test_mid_level.py": 65,
     "high_level/test_high_level.py": 40,
     "test_second_calls.py": 60,

@@ -1,14 +1,13 @@
 """Levels 4 and 5: parts that own their variables, models that own their loop."""
 
 import math
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 from core_alone import more
 
-from course import build, tasks
+from course import tasks
 from levels import high_level as core_high
 from levels import mid_level as core_mid
 from levels_more.high_level import Callback, EarlyStopping, Input, Model, Sequential
@@ -20,7 +19,6 @@ from levels_more.mid_level import (
     Concatenate,
     Dataset,
     Dense,
-    Dropout,
     Embedding,
     Flatten,
     Layer,
@@ -466,27 +464,6 @@ def test_a_layer_that_does_not_work_in_a_model_is_refused_before_it_is_trained(t
         Sequential([Proud()])
 
 
-@pytest.mark.more("Dropout")
-def test_a_model_of_the_core_refuses_layers_of_levels_more_before_it_is_trained():
-    """It does not pass on `training`: the dropout would drop nothing."""
-    from levels import high_level as core
-
-    class Net(core.Model):
-        def __init__(self):
-            super().__init__()
-            self.top, self.drop = Dense(1), Dropout(0.5)
-
-        def call(self, x):
-            return self.drop(self.top(x))
-
-    net = Net()
-    net.compile("sgd", "mse")
-    calls = net.fit, net.evaluate, net.train_step, lambda x, y: net(x, training=True)
-    for call in calls:
-        with pytest.raises(TypeError, match="Dense is a layer of levels_more, and Net a model of levels"):
-            call(TASK.x, TASK.y)
-
-
 class Broken(Model):
     def call(self, x):
         raise ZeroDivisionError("inside call")
@@ -580,54 +557,6 @@ def test_a_hook_that_nobody_calls_is_refused():
     net.compile("sgd", "mse")
     with pytest.raises(TypeError, match="on_batch_end is never called"):
         net.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0, callbacks=[Listener()])
-
-
-ALONE = """
-import numpy as np
-from levels.high_level import Callback, Sequential
-from levels.mid_level import Dataset, Dense
-
-class EachStep(Callback):
-    def on_train_batch_end(self, step, logs): ...
-
-class BeforeEachStep(Callback):
-    def on_train_batch_begin(self, step): ...
-
-x, y = np.full((8, 3), 2.0), np.arange(8.0)[:, None] % 2
-
-def compiled(loss="mse", **options):
-    net = Sequential([Dense(1)])
-    net.compile("sgd", loss, **options)
-    net.build((None, 3), "f8")
-    net.set_weights([np.ones((3, 1)), np.ones((1, 1))])
-    return net
-
-for wrong in (
-    lambda: compiled("binary_crossentropy").fit(x, y),
-    lambda: compiled().fit(x, -y * np.nan),
-    lambda: compiled().fit(x, y, callbacks=[EachStep()]),
-    lambda: compiled().fit(x, y, callbacks=[BeforeEachStep()]),
-    lambda: compiled().fit(x, y, validation_split=0.5),
-    lambda: compiled(metrics=["accuracy"]),
-    lambda: compiled("mae"),
-    lambda: compiled().save("net"),
-    lambda: Sequential([Dense]),
-):
-    try:
-        wrong()
-    except Exception as error:
-        print(type(error).__name__, str(error).splitlines()[0], len(str(error).splitlines()))
-    else:
-        print("nothing is said")
-
-for data in ((x.astype(int), y[:, 0] > 0), (x.tolist(), y.tolist()), (Dataset.from_tensor_slices((x, y[:, 0])).batch(8),)):
-    net = Sequential()
-    net.add(Dense(1))
-    net.compile("sgd", "mse", metrics=None)
-    net.build((None, 3))
-    net.set_weights([np.zeros((3, 1), "f4"), np.zeros((1, 1), "f4")])
-    print(net.evaluate(*data), net.fit(*data, callbacks=None).losses, net.predict([[1, 0, 0]]).dtype, net.optimizer)
-"""
 
 
 WORLDS = {"core": (core_high.Model, core_mid.Layer, core_mid.Dense), "wide": (Model, Layer, Dense)}
@@ -742,28 +671,3 @@ def test_ended_answers_and_the_sentence_comes_after_the_loop(kind, loss):
     assert told == [0, "end"] and len(net.history.epochs) == 1
     net.fit(TASK.x, TASK.y, epochs=3, verbose=0, callbacks=[Listens(True)])
     assert told == [0, "end"] * 2
-
-
-def test_the_core_alone_refuses_what_it_cannot_do():
-    env = build.environment(build.ROOT)
-    done = subprocess.run([sys.executable, "-c", ALONE], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    told = done.stdout.splitlines()
-    told, worked = told[:9], told[9:]
-    assert worked == ["Epoch 1/1: loss 0.5", "0.5 [0.5] float32 SGD()"] * 3
-    for line, words in zip(
-        told,
-        (
-            "ValueError BinaryCrossentropy: y_pred holds 7; expected probabilities",
-            "ValueError y is not a finite number in row 0",
-            "NotImplementedError on_train_batch_begin and on_train_batch_end are for the models of levels_more.high_level",
-            "NotImplementedError on_train_batch_begin and on_train_batch_end are for the models of levels_more.high_level",
-            "TypeError Model.fit() got an unexpected keyword argument 'validation_split'",
-            "NotImplementedError compile: metrics are for the models of levels_more.high_level",
-            "ValueError no loss is called 'mae'",
-            "AttributeError 'Sequential' object has no attribute 'save'",
-            "TypeError Sequential: ",
-        ),
-        strict=True,
-    ):
-        assert line.startswith(words) and line.endswith(" 1"), line

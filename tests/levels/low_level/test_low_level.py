@@ -489,10 +489,13 @@ class Divisor:
     by: float
 
 
-def test_equal_arguments_that_hold_other_zeros_are_traced_apart():
-    divided = low_level.function(lambda x, divisor: x / divisor.by)
+@pytest.mark.parametrize(
+    "made, number", [(Divisor, lambda divisor: divisor.by), (lambda by: (by,), lambda pair: pair[0])]
+)
+def test_equal_arguments_that_hold_other_zeros_are_traced_apart(made, number):
+    divided = low_level.function(lambda x, divisor: x / number(divisor))
     with np.errstate(all="ignore"):
-        assert [divided(constant([1.0]), Divisor(by)).numpy()[0] for by in (0.0, -0.0)] == [np.inf, -np.inf]
+        assert [divided(constant([1.0]), made(by)).numpy()[0] for by in (0.0, -0.0)] == [np.inf, -np.inf]
     assert divided.traces == 2
 
 
@@ -607,8 +610,15 @@ def test_memory_is_given_back_when_tensors_die(second):
 
 def test_a_tape_that_was_read_holds_nothing():
     x = Variable(np.ones(1000))
-    with GradientTape() as tape:
-        y = reduce_sum(x * 2.0)
+
+    def recorded():
+        with GradientTape() as tape:
+            y = reduce_sum(x * 2.0)
+        return tape, y
+
+    tape, y = recorded()
+    tape.gradient(y, x)  # its numbers 1.0 and 2.0 stay in the cache of number tensors
+    tape, y = recorded()
     before = pool()["cpu:0"].used
     tape.gradient(y, x)
     del y
