@@ -19,7 +19,6 @@ pytestmark = pytest.mark.timeout(900)  # the first test of each notebook runs al
 
 NAMES = build.names_in(build.ROOT)
 WIDTHS = 1280, 1920  # pixels: a small laptop, and a large screen
-COLUMNS = 88  # of a picture in letters: in 1280 pixels, no line of it breaks
 THEMES = "JupyterLab Light", "JupyterLab Dark"
 
 # The milliseconds from the next key press to the new picture, told by the page itself: a promise, so nobody need ask
@@ -286,20 +285,6 @@ def test_all_can_read_the_first(chromium, address, serious):
     assert browser.run_all(tab) == []
     all_can_read(tab, serious)
     tab.close()
-
-
-def pictures_in_letters(name):
-    """(its first line, its widest) of each block in a notebook's prose that is not folded."""
-    for cell in build.from_text(build.ROOT, name).cells:
-        if cell.cell_type == "markdown":
-            shown = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)
-            for block in re.findall(r"^```\w*\n(.*?)^```", shown, re.MULTILINE | re.DOTALL):
-                yield block.split("\n")[0], max(map(len, block.split("\n")))
-
-
-@pytest.mark.parametrize("each", build.all_in(build.ROOT))
-def test_a_picture_in_letters_breaks_no_line(each):
-    assert [found for found in pictures_in_letters(each) if found[1] > COLUMNS] == []
 
 
 # Whether a notebook is in front, and in view a cell of code with these words. (The walk shows them, too.) The cell need
