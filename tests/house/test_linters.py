@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 import pytest
-
 from course.build import ROOT, environment
 
 LINTERS = {  # what runs it; a fault is told on its output

@@ -37,9 +37,7 @@ def test_each_room_of_the_course_and_each_level_is_in_the_sample():
     rooms = {path.parent for path in build.ROOT.glob("course/*/*/__init__.py")} - {build.ROOT / "course/author/site"}
     assert len(rooms) > 12
     for room in rooms:
-        found = re.compile(
-            rf"^(from|import) course(\.{room.parent.name})?(\.| import .*\b){room.name}\b", re.MULTILINE
-        )
+        found = re.compile(rf"^(from|import) course(\.{room.parent.name})?(\.| import .*\b){room.name}\b", re.MULTILINE)
         assert any(map(found.search, marked)), room
     for room in [f"levels.{build.level_of(name)}" for name in build.names_in(build.ROOT)]:
         assert any(re.search(rf"\b{re.escape(room)}\b", text) for text in marked), room
