@@ -4,7 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from course.build import ROOT, environment
+
+from course.author.build import ROOT, environment
 
 LINTERS = {  # what runs it; a fault is told on its output
     "ruff check": ["-m", "ruff", "check", "--no-cache"],
