@@ -108,30 +108,6 @@ def address(chromium, clone, tmp_path_factory):
         yield address
 
 
-def test_the_list_of_files_is_closed_at_the_first_start_and_then_as_the_reader_left_it(chromium, address):
-    """Before the other tests, which open an empty workspace. At 1280 pixels the map and the names are whole."""
-    tab = chromium.new_page(viewport={"width": 1280, "height": 800})
-    tab.goto(address("map").replace(".ipynb", ".md").removesuffix("&reset"))
-    tab.locator(".jp-MarkdownViewer h1").wait_for(timeout=120_000)
-    files = tab.locator("#filebrowser")
-    assert not files.is_visible()
-    lists = tab.locator(".jp-MarkdownViewer :is(ol, ul)").all()
-    assert len(lists) == 3 and len({(box["x"], box["width"]) for box in (each.bounding_box() for each in lists)}) == 1
-    tab.keyboard.press("ControlOrMeta+b")
-    for folder in ("", "more"):
-        if folder:
-            files.locator(f".jp-DirListing-item:has-text('{folder}')").first.dblclick()
-            files.locator(".jp-DirListing-item:has-text('second_derivatives')").wait_for()
-        names = files.locator(".jp-DirListing-itemText").all()
-        assert len(names) > 5
-        assert [each.inner_text() for each in names if each.evaluate("it => it.scrollWidth > it.clientWidth")] == []
-    tab.wait_for_timeout(3000)  # JupyterLab stores what is open a second after a change
-    tab.reload()
-    tab.locator(".jp-MarkdownViewer h1").wait_for(timeout=120_000)
-    files.wait_for(timeout=20_000)
-    tab.close()
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a browser is found whatever the PATH is")
 def test_without_a_browser_the_cure_is_told():
     program = "from course.author.setup import browser; browser.main([])"

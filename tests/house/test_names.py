@@ -35,7 +35,7 @@ from levels_more.low_level import (
     zeros,
     zeros_like,
 )
-from levels_more.mid_level import INITIALIZERS, Dense
+from levels_more.mid_level import INITIALIZERS
 
 RNG = np.random.default_rng(0)
 
@@ -255,21 +255,6 @@ def test_a_variable_steps_and_tapes_and_programs_hear_of_it():
     assert step(constant(np.array([1.0, 1.0]))).numpy().tolist() == v.numpy().tolist() == [0.25, 1.25]
     with pytest.raises(ValueError, match=r"assign: the variable is float64\[2\].*, the value float64\[3, 2\]"):
         v.assign_add(np.ones((3, 2)))
-
-
-# Level 4.
-
-
-def test_hes_weights_may_have_one_axis():
-    assert len(INITIALIZERS["he_normal"]((4,))) == len(INITIALIZERS["he_uniform"]((4,))) == 4
-
-
-@pytest.mark.parametrize("name", ["elu", "tanh"])
-def test_a_layer_takes_them_by_name(name):
-    layer = Dense(3, name)
-    x = RNG.normal(size=(4, 2))
-    y = layer(x)
-    assert (y.numpy() == getattr(nn, name)(constant(x) @ layer.kernel + layer.bias).numpy()).all()
 
 
 X = np.ones((2, 3))

@@ -135,24 +135,6 @@ def test_optimizers_of_pytorch(name, kind):
                 stepped(lambda w, key=key, wrong=wrong: make(w, **TORCH[name] | {key: wrong}))
 
 
-@pytest.mark.parametrize("kind", FLOATS[:2])
-def test_schedulers_of_pytorch(kind):
-    rates, sgd = torch.optim.lr_scheduler, lambda w: torch.optim.SGD(w, lr=0.125)
-    for make in (
-        lambda f, i: lambda o: rates.StepLR(o, i(1), gamma=f(0.5)),
-        lambda f, i: lambda o: rates.LambdaLR(o, lambda epoch: f(0.5) ** epoch),
-    ):
-        assert stepped(sgd, make(kind, np.int64)) == stepped(sgd, make(float, int))
-
-    w = torch.tensor([1.0], requires_grad=True)
-    optimizer = torch.optim.SGD([w], lr=0.5)
-    w.sum().backward()
-    for group in optimizer.param_groups:  # as a loop of the reader's may set it
-        group["lr"] = kind(0.25)
-    optimizer.step()
-    assert w.tolist() == [0.75]
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_layers_and_losses_compute_in_their_own_dtype(dtype):
     x, f = X.astype(dtype), np.float64

@@ -120,13 +120,6 @@ def test_evaluate_and_predict_are_what_the_weights_say():
     assert net.predict(TASK.x_test[:0]).shape == (0, 1)
 
 
-@pytest.mark.more("predict(batch_size=)")
-def test_the_batches_of_predict_change_nothing():
-    net = started()
-    for size in (1, 7, 1024):
-        np.testing.assert_allclose(net.predict(TASK.x_test, batch_size=size), net.predict(TASK.x_test))
-
-
 # What people have
 
 
@@ -383,19 +376,6 @@ def test_metrics_start_anew_with_each_pass():
     assert history["val_largest"] == pytest.approx([errors[1]] * 2)
     assert net.evaluate(TASK.x_test, TASK.y_test, return_dict=True)["largest"] == pytest.approx(errors[1])
     assert net.trainable_variables == net.variables  # a metric's are not among them
-
-
-@pytest.mark.more("metrics")
-def test_metrics_by_name():
-    """Each of them in the history, with the numbers that NumPy finds at the end."""
-    x, y = TASK.x, (TASK.y > 0).astype(float)
-    net = compiled(Dense(1, "sigmoid"), loss="binary_crossentropy", optimizer=Adam(0.02), metrics=["accuracy", "auc"])
-    names = ["loss", "accuracy", "auc", "val_loss", "val_accuracy", "val_auc"]
-    history = net.fit(x, y, epochs=20, verbose=0, seed=0, validation_data=(x, y)).history
-    assert [*history] == names and {len(values) for values in history.values()} == {20}
-    right = float(((net.predict(x) > 0.5) == (y > 0.5)).mean())
-    assert history["val_accuracy"][-1] == pytest.approx(right) and history["val_auc"][-1] > 0.98
-    assert net.evaluate(x, y, return_dict=True)["accuracy"] == pytest.approx(right)
 
 
 def test_fit_goes_on_and_compile_starts_the_optimizer_anew():

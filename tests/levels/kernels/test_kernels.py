@@ -642,17 +642,6 @@ def test_only_the_kernel_in_a_use_block_pays_for_checked_bounds():
     assert (result() == 2.0).all()
 
 
-def test_what_cannot_be_replaced_is_named():
-    cases = (
-        ("rleu", "cpu", "no op is called 'rleu'; did you mean 'relu'"),
-        ("zzz", "cpu", "no op is called 'zzz'; KERNELS shows all, and levels_more.kernels has more$"),
-        ("relu", "fpga", "'relu' has no kernel for 'fpga'"),
-    )
-    for op, kind, message in cases:
-        with pytest.raises(LookupError, match=message), use(op, kind, branchless):
-            pass
-
-
 @pytest.mark.more("kernels that follow what they call")
 @pytest.mark.parametrize("decorator", [njit, lambda function: function])
 def test_a_kernel_is_compiled_again_when_what_it_calls_is_rebound(decorator):

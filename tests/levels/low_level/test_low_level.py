@@ -1084,20 +1084,6 @@ def test_a_place_keeps_its_axes(x, axis):
     assert arg_max([[1.0, 2.0], [4.0, 3.0]], (0, 1), keepdims=True).numpy().tolist() == [[2]]
 
 
-@pytest.mark.parametrize("f", [reduce_sum, reduce_max, arg_max, lambda x, axis: concat([x, x], axis)])
-@pytest.mark.parametrize("axis", [1.0, True, np.int64(1)])
-def test_whether_a_call_is_refused_does_not_depend_on_the_calls_before(f, axis):
-    def outcome():
-        return refusal(f, constant(np.ones((5, 7))), axis=axis) is None
-
-    from levels_more.kernels import PLANS
-
-    PLANS.clear()
-    fresh = outcome()
-    f(constant(np.ones((5, 7))), axis=1)
-    assert outcome() == fresh
-
-
 # gather cannot take rows of no numbers, though scatter_add can.
 def test_rows_without_numbers():
     assert gather(constant(np.zeros((3, 0))), [0, 1]).shape == (2, 0)

@@ -750,7 +750,9 @@ def test_the_build_cell_notices_what_differs_in_a_fresh_process(project, lab):
     lab("np.mean = keep\ndef linear_regression(*arguments): return Fit(np.zeros(7))", "plain")
     assert "(3,) losses of float64 in a fresh process, (7,) of float64 here" in lab(*cells[-1])
     lab(cells[4][0], cells[4][1])
-    edit(project / "course" / "reader" / "tasks.py", '"linear_regression": linear', '"other": linear')  # a crash over there
+    edit(
+        project / "course" / "reader" / "tasks.py", '"linear_regression": linear', '"other": linear'
+    )  # a crash over there
     crash = lab(*cells[-1])
     assert "BuildError: linear_regression of levels.hardware fails in a fresh process:\n" in crash
     assert crash.endswith("KeyError: 'linear_regression'")
