@@ -6,6 +6,7 @@ import gc
 import math
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -330,6 +331,155 @@ def nth_slope(power, x, n):
 )
 def test_derivatives_of_powers(power, x, n, expected):
     assert nth_slope(power, x, n) == pytest.approx(expected, rel=1e-12, abs=0.0)
+
+
+# Random programs, run by two libraries. Each op is written once, over the library `m`.
+def levels_library():
+    """The same functions here, some of which levels_more adds."""
+    names = [name for name in vars(NUMPY) if name != "order"]
+    return SimpleNamespace(
+        **{name: getattr(low_level, name) for name in names}, order=lambda x, axes: transpose(x, axes)
+    )
+
+
+NUMPY = SimpleNamespace(
+    exp=np.exp,
+    log=np.log,
+    sqrt=np.sqrt,
+    tanh=np.tanh,
+    sigmoid=lambda x: 1 / (1 + np.exp(-x)),
+    relu=lambda x: np.maximum(x, 0),
+    clip=np.clip,
+    maximum=np.maximum,
+    minimum=np.minimum,
+    where=np.where,
+    concat=np.concatenate,
+    reshape=np.reshape,
+    order=np.transpose,
+    gather=lambda x, rows: x[rows],
+    reduce_sum=lambda x, axis, keepdims: np.sum(x, axis, keepdims=keepdims),
+    reduce_mean=lambda x, axis, keepdims: np.mean(x, axis, keepdims=keepdims),
+    reduce_max=lambda x, axis, keepdims: np.max(x, axis, keepdims=keepdims),
+    reduce_min=lambda x, axis, keepdims: np.min(x, axis, keepdims=keepdims),
+    softmax=lambda x, axis=-1: np.exp(x) / np.exp(x).sum(axis, keepdims=True),
+    log_softmax=lambda x, axis=-1: x - np.log(np.exp(x).sum(axis, keepdims=True)),
+)
+
+
+LEVELS = levels_library()
+
+
+OPS = {  # name -> the op on one or two matrices; s: numbers in [0, 1) that decide axes and rows
+    "add": lambda m, s, a, b: a + b,
+    "subtract": lambda m, s, a, b: a - 0.5 * b,
+    "multiply": lambda m, s, a, b: a * b,
+    "divide": lambda m, s, a, b: a / (1.0 + b * b),
+    "power": lambda m, s, a, b: (0.5 + a * a) ** (b * 0.5),
+    "square": lambda m, s, a: a**2,
+    "negative": lambda m, s, a: 1.0 - -a,
+    "exp": lambda m, s, a: m.exp(a * 0.5),
+    "log": lambda m, s, a: m.log(1.0 + a * a),
+    "sqrt": lambda m, s, a: m.sqrt(1.0 + a * a),
+    "tanh": lambda m, s, a: m.tanh(a),
+    "sigmoid": lambda m, s, a: m.sigmoid(a),
+    "relu": lambda m, s, a: m.relu(a) + a * 0.1,
+    "clip": lambda m, s, a: m.clip(a, -0.7, 0.9) + a * 0.1,
+    "maximum": lambda m, s, a, b: m.maximum(a, b),
+    "minimum": lambda m, s, a, b: m.minimum(a, b),
+    "where": lambda m, s, a, b: m.where(a > b, a * b, b),
+    "matmul": lambda m, s, a, b: a @ b,
+    "transpose": lambda m, s, a: m.order(a, (1, 0)),
+    "reshape": lambda m, s, a: m.reshape(a, (a.shape[1], -1) if s[0] < 0.5 else (-1, a.shape[0])),
+    "concat": lambda m, s, a, b: m.concat([a, b, a][: 2 + (s[1] < 0.3)], int(s[0] * 2)),
+    "slice": lambda m, s, a: a[int(s[0] * 2) :, : 1 + int(s[1] * 4)],
+    "row": lambda m, s, a: a[-1][None],
+    "gather": lambda m, s, a: m.gather(a, [int(t * a.shape[0]) for t in s[: 1 + int(s[3] * 4)]]),
+    "reduce_sum": lambda m, s, a: m.reduce_sum(a, (0, 1, -1, None)[int(s[0] * 4)], True),
+    "reduce_mean": lambda m, s, a: m.reduce_mean(a, (0, 1, None)[int(s[0] * 3)], True),
+    "reduce_max": lambda m, s, a: m.reduce_max(a, (0, -1, None)[int(s[0] * 3)], True),
+    "reduce_min": lambda m, s, a: m.reduce_min(a, 0, False)[None] if s[0] < 0.5 else m.reduce_min(a, 1, True),
+    "softmax": lambda m, s, a: m.softmax(a),
+    "log_softmax": lambda m, s, a: m.log_softmax(a),
+}
+COUNTS = {name: op.__code__.co_argcount - 2 for name, op in OPS.items()}
+
+
+def kink(name, a, b=None):
+    """Whether this op has no derivative here, or too near."""
+    if name in ("maximum", "minimum", "where"):
+        return np.abs(a - b).min() < 1e-4
+    if name in ("relu", "clip"):
+        return min(np.abs(a - edge).min() for edge in (0.0, -0.7, 0.9)) < 1e-4
+    return name in ("reduce_max", "reduce_min") and (np.diff(np.sort(a, None)) < 1e-4).any()
+
+
+def random_program(seed):
+    """The inputs, and 5 to 20 steps (op, its arguments' numbers, s)."""
+    rng = np.random.default_rng(seed)
+    inputs = [rng.uniform(-1, 1, shape) for shape in ((3, 4), (4, 3), (1, 4))]
+    values, steps, length = list(inputs), [], rng.integers(5, 21)
+    while len(steps) < length:
+        name = str(rng.choice([*OPS]))
+        picks = [int(p) for p in rng.integers(0, len(values), COUNTS[name])]
+        if rng.random() < 0.5:
+            picks[0] = len(values) - 1
+        s, given_ = rng.random(4).tolist(), [values[p] for p in picks]
+        if name in ("divide", "power", "maximum", "minimum", "where") and given_[0].shape != given_[1].shape:
+            continue  # every kind of broadcasting is one more loop to compile; CASES has them
+        with np.errstate(all="ignore"):
+            try:
+                value = None if kink(name, *given_) else OPS[name](NUMPY, s, *given_)
+            except ValueError:  # shapes that do not fit
+                continue
+        if value is not None and 0 < value.size <= 60 and np.isfinite(value).all() and np.abs(value).max() < 20:
+            steps.append((name, picks, s))
+            values.append(value)
+    return inputs, steps
+
+
+def run_program(m, steps, *inputs):
+    """One number that depends on the values of all steps that nothing else uses."""
+    values = list(inputs)
+    for name, picks, s in steps:
+        values.append(OPS[name](m, s, *(values[p] for p in picks)))
+    used = {p for _, picks, _ in steps for p in picks}
+    total = 0.0
+    for n, value in enumerate(values):
+        if n not in used or n < len(inputs):
+            total = total + m.reduce_sum(value * value * 0.1, None, False)
+    return total
+
+
+def derivatives(steps, inputs):
+    """First derivatives, and those of their sum, weighted."""
+    variables = [*map(Variable, inputs)]
+    with GradientTape() as outer:
+        with GradientTape() as tape:
+            total = run_program(LEVELS, steps, *variables)
+        first = tape.gradient(total, variables)
+        pulled = weighted(first)
+    return [d.numpy() for d in first], [d.numpy() for d in outer.gradient(pulled, variables)]
+
+
+def test_random_programs_use_every_op():
+    assert {name for seed in range(60) for name, _, _ in random_program(seed)[1]} == {*OPS}
+
+
+@pytest.mark.more("these ops")
+def test_derivatives_of_random_programs_are_slopes():
+    """Along one random direction, so that a program costs two runs."""
+    for seed in range(60):
+        inputs, steps = random_program(seed)
+        rng, h = np.random.default_rng(seed), 1e-6
+        ways = [rng.uniform(-1, 1, x.shape) for x in inputs]
+        ends = [[x + sign * h * way for x, way in zip(inputs, ways, strict=True)] for sign in (1, -1)]
+        first, second = derivatives(steps, inputs)
+        totals = [run_program(NUMPY, steps, *end) for end in ends]
+        along = sum((d * way).sum() for d, way in zip(first, ways, strict=True))
+        assert (totals[0] - totals[1]) / (2 * h) == pytest.approx(along, rel=1e-5, abs=1e-5), seed
+        pulled = [float(weighted(map(constant, derivatives(steps, end)[0]))) for end in ends]
+        along = sum((d * way).sum() for d, way in zip(second, ways, strict=True))
+        assert (pulled[0] - pulled[1]) / (2 * h) == pytest.approx(along, rel=1e-4, abs=1e-4), seed
 
 
 # A tensor is used as NumPy's arrays are.
