@@ -1,7 +1,6 @@
 """Levels 4 and 5: parts that own their variables, models that own their loop."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -15,8 +14,6 @@ from levels_more.low_level import GradientTape, Variable, constant, maximum, red
 from levels_more.mid_level import (
     L2,
     SGD,
-    Adam,
-    Concatenate,
     Dataset,
     Dense,
     Embedding,
@@ -298,32 +295,6 @@ def test_a_shared_layer_is_counted_and_trained_once():
     assert runs[0] == runs[1]
 
 
-def two_by_two():
-    """Two inputs, two outputs: their sum through a layer, and their product."""
-
-    class Product(Layer):
-        def call(self, x):
-            return x[0] * x[1]
-
-    a, b = Input((1,), "float64"), Input((1,), "float64")
-    return Model([a, b], [Dense(1)(Concatenate()([a, b])), Dense(1)(Product()([a, b]))])
-
-
-@pytest.mark.parametrize("loss", ["mse", ["mse", "mae"]])
-def test_several_inputs_and_outputs(loss):
-    a, b = TASK.x[:, :1] / 10, TASK.x[:, 1:] / 10
-    net, targets = two_by_two(), [a - b, 2 * a * b]
-    net.compile(Adam(0.02), loss)
-    history = net.fit([a, b], targets, epochs=60, verbose=0, seed=0, validation_split=0.25)
-    assert history.history["val_loss"][-1] < 0.05 < history.losses[0]
-    first, second = net.predict([a, b])
-    assert first.shape == second.shape == (400, 1)
-    each = [((first - targets[0]) ** 2).mean(), ((second - targets[1]) ** 2).mean()]
-    each[1] = np.abs(second - targets[1]).mean() if loss != "mse" else each[1]
-    assert net.evaluate([a, b], targets) == pytest.approx([sum(each), *each])
-    assert len(net.fit(Dataset.from_tensor_slices(((a, b), tuple(targets))).batch(80), verbose=0).losses) == 5
-
-
 def test_a_step_of_your_own():
     """Gradient ascent: the same model, trained to be wrong."""
 
@@ -396,17 +367,6 @@ def test_summary_counts_parameters(capsys):
     net.summary()
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [row[-1] for row in rows] == ["parameters", "12", "40", "9", "61", "61"]
-
-
-@pytest.mark.more("a bar")
-@pytest.mark.parametrize("notebook", [True, False])
-def test_in_a_notebook_a_bar_counts_all_steps(notebook, capsys, monkeypatch):
-    """Elsewhere there is none: in a file it would be unreadable."""
-    monkeypatch.setitem(sys.modules, "ipykernel", sys)
-    if not notebook:
-        monkeypatch.delitem(sys.modules, "ipykernel")
-    started().fit(TASK.x, TASK.y, epochs=3, verbose=1)
-    assert ("39/39" in capsys.readouterr().err) == notebook
 
 
 class Proud(Layer):
