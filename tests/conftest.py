@@ -283,7 +283,6 @@ def pytest_addoption(parser) -> None:
     parser.addoption("--core", action="store_true", help="try levels alone: levels_more cannot be imported")
     parser.addoption("--all-notebooks", action="store_true", help="open all five notebooks in the browser, not one")
     parser.addoption("--all-answers", action="store_true", help="fill the blanks with each set of answers, not one")
-    parser.addoption("--new-fronts", action="store_true", help="write golden/fronts.json anew")
     parser.addoption("--programs", type=int, default=50, metavar="N", help="how many random programs (default: 50)")
     parser.addoption("--calls", type=int, default=300, metavar="N", help="how often each thread calls (default: 300)")
     parser.addoption("--seed", type=int, metavar="N", help="the first one's seed (default: another in each run)")

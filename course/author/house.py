@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "CONTRIBUTING.md"
 FENCE = "```text\n"  # the line before the map in the page
 LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"
-ROOMS = {  # each package's rooms; a room imports only from itself and from rooms before it
+ROOMS = {  # each package's rooms; which may import which, import-linter holds
     "levels": ("support", *LEVELS),
     "levels_more": (
         "hardware",
@@ -39,45 +39,40 @@ def room_of(module):
 
 
 def imports_of(path, root=ROOT):
-    """[(imported module, names, whether at import time)] of a file's imports from the two packages."""
+    """[(imported module, names)] of a file's imports from the two packages."""
     here = path.relative_to(root).with_suffix("").parts
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             base = list(here[: len(here) - node.level]) if node.level else []
             module = ".".join(base + ([node.module] if node.module else []))
-            found.append((module, [alias.name for alias in node.names], node.col_offset == 0))
+            found.append((module, [alias.name for alias in node.names]))
         elif isinstance(node, ast.Import):
-            found += [(alias.name, [], node.col_offset == 0) for alias in node.names]
+            found += [(alias.name, []) for alias in node.names]
     return [each for each in found if each[0].split(".")[0] in ROOMS]
 
 
-def arrows(root=ROOT, own=False):
-    """{(room, a room that it imports): [(file, module, names, whether at import time)]}.
+def arrows(root=ROOT):
+    """{room: the rooms that it imports}.
 
-    The `__init__.py` of each level is left out, because it re-exports names of other rooms. Imports inside a room
-    count only with `own`.
+    The `__init__.py` of each level is left out, because it re-exports names of other rooms.
     """
-    found = defaultdict(list)
+    found = defaultdict(set)
     for package in ROOMS:
         fronts = {root / package / level / "__init__.py" for level in LEVELS}
-        for path in sorted({*(root / package).rglob("*.py")} - fronts):
+        for path in {*(root / package).rglob("*.py")} - fronts:
             here = room_of(".".join(path.relative_to(root).with_suffix("").parts))
-            for module, names, at_once in imports_of(path, root):
+            for module, names in imports_of(path, root):
                 targets = [module]
                 if module in ROOMS:
                     targets = [f"{module}.{name}" for name in names if (root / module / name).is_dir()] or [module]
-                for target in targets:
-                    if own or room_of(target) != here:
-                        found[here, room_of(target)].append((path.relative_to(root).as_posix(), module, names, at_once))
+                found[here] |= {*map(room_of, targets)} - {here}
     return found
 
 
 def draw(root=ROOT):
     """The map as text: one line per room, the lowest first."""
-    leads = defaultdict(set)
-    for here, there in arrows(root):
-        leads[here].add(there)
+    leads = arrows(root)
     lines = []
     for package, rooms in ROOMS.items():
         lines += [package, *(_line(root, package, room, leads[f"{package}.{room}"]) for room in rooms)]

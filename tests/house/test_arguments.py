@@ -181,22 +181,6 @@ def test_a_size_that_is_no_whole_number_is_no_size(name, size):
         SIZES[name](size)
 
 
-def test_axes_that_become_one():
-    x = torch.tensor(X)
-    assert [tuple(x.flatten(*axes).shape) for axes in ((), (1,), (0, 1), (-2, -1), (1, -2))] == [
-        (24,),
-        (2, 12),
-        (6, 4),
-        (2, 12),
-        (2, 3, 4),
-    ]
-    assert tuple(torch.zeros(0, 3).flatten(1).shape) == (0, 3) and tuple(torch.tensor(3.0).flatten().shape) == (1,)
-    for axes in ((2, 1), (1, 5), (-4,)):
-        with pytest.raises(ValueError, match="flatten"):
-            x.flatten(*axes)
-    assert tuple(x.index_select(1, torch.tensor(2)).shape) == (2, 1, 4)  # one number is a row of one, as in PyTorch
-
-
 def test_a_mask_that_is_none_and_nothing_to_join_are_called_so():
     for mask in ([1, 0], [1.0, 0.0]):
         with pytest.raises(TypeError, match="the mask is .*expected bools, such as x > 0.0"):

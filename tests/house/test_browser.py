@@ -19,7 +19,6 @@ pytestmark = pytest.mark.timeout(900)  # the first test of each notebook runs al
 
 NAMES = build.names_in(build.ROOT)
 WIDTHS = 1280, 1920  # pixels: a small laptop, and a large screen
-COLUMNS = 88  # of a picture in letters: in 1280 pixels, no line of it breaks
 THEMES = "JupyterLab Light", "JupyterLab Dark"
 
 # The milliseconds from the next key press to the new picture, told by the page itself: a promise, so nobody need ask
@@ -107,30 +106,6 @@ def address(chromium, clone, tmp_path_factory):
     """From a notebook's name to its address in the JupyterLab of a reader."""
     with browser.jupyterlab(clone, tmp_path_factory.mktemp("lab")) as address:
         yield address
-
-
-def test_the_list_of_files_is_closed_at_the_first_start_and_then_as_the_reader_left_it(chromium, address):
-    """Before the other tests, which open an empty workspace. At 1280 pixels the map and the names are whole."""
-    tab = chromium.new_page(viewport={"width": 1280, "height": 800})
-    tab.goto(address("map").replace(".ipynb", ".md").removesuffix("&reset"))
-    tab.locator(".jp-MarkdownViewer h1").wait_for(timeout=120_000)
-    files = tab.locator("#filebrowser")
-    assert not files.is_visible()
-    lists = tab.locator(".jp-MarkdownViewer :is(ol, ul)").all()
-    assert len(lists) == 3 and len({(box["x"], box["width"]) for box in (each.bounding_box() for each in lists)}) == 1
-    tab.keyboard.press("ControlOrMeta+b")
-    for folder in ("", "more"):
-        if folder:
-            files.locator(f".jp-DirListing-item:has-text('{folder}')").first.dblclick()
-            files.locator(".jp-DirListing-item:has-text('second_derivatives')").wait_for()
-        names = files.locator(".jp-DirListing-itemText").all()
-        assert len(names) > 5
-        assert [each.inner_text() for each in names if each.evaluate("it => it.scrollWidth > it.clientWidth")] == []
-    tab.wait_for_timeout(3000)  # JupyterLab stores what is open a second after a change
-    tab.reload()
-    tab.locator(".jp-MarkdownViewer h1").wait_for(timeout=120_000)
-    files.wait_for(timeout=20_000)
-    tab.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a browser is found whatever the PATH is")
@@ -286,20 +261,6 @@ def test_all_can_read_the_first(chromium, address, serious):
     assert browser.run_all(tab) == []
     all_can_read(tab, serious)
     tab.close()
-
-
-def pictures_in_letters(name):
-    """(its first line, its widest) of each block in a notebook's prose that is not folded."""
-    for cell in build.from_text(build.ROOT, name).cells:
-        if cell.cell_type == "markdown":
-            shown = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)
-            for block in re.findall(r"^```\w*\n(.*?)^```", shown, re.MULTILINE | re.DOTALL):
-                yield block.split("\n")[0], max(map(len, block.split("\n")))
-
-
-@pytest.mark.parametrize("each", build.all_in(build.ROOT))
-def test_a_picture_in_letters_breaks_no_line(each):
-    assert [found for found in pictures_in_letters(each) if found[1] > COLUMNS] == []
 
 
 # Whether a notebook is in front, and in view a cell of code with these words. (The walk shows them, too.) The cell need

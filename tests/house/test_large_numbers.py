@@ -85,26 +85,6 @@ def test_a_mean_of_whole_numbers_is_one(number):
     assert tensorflow.reduce_mean(numbers, 1).numpy().tolist() == [number, number + (number < 0)]
 
 
-def test_whole_numbers_in_tensorflow_s_spelling_keep_each_digit():
-    """2⁵³ + 1 is no float64."""
-    odd = 2**53 + 1
-    a, b = np.array([[odd, 3], [-odd, 1]]), np.array([[1, 2], [-1, 5]])
-    for turned in ({}, {"transpose_a": True}, {"transpose_b": True}):
-        right = (a.T if "transpose_a" in turned else a) @ (b.T if "transpose_b" in turned else b)
-        assert np.array_equal(
-            tensorflow.matmul(tensorflow.constant(a), tensorflow.constant(b), **turned).numpy(), right
-        )
-    assert np.array_equal(
-        tensorflow.matmul(tensorflow.constant([a, b]), tensorflow.constant([b, a])).numpy(), np.matmul([a, b], [b, a])
-    )
-    assert tensorflow.reduce_mean(tensorflow.constant([2**60, 2**60 + 2])).numpy() == 2**60 + 1
-    assert tensorflow.reduce_mean(tensorflow.constant([[-7, -8], [7, 8]]), axis=1).numpy().tolist() == [
-        -7,
-        7,
-    ]  # cut off, as there
-    assert tensorflow.reduce_mean(tensorflow.constant(np.zeros(0, int))).numpy() == 0
-
-
 def test_a_float_at_the_lower_end_of_int64_fits():
     """The upper end, 2⁶³, does not."""
     assert as_int64(np.array([-(2.0**63), 2.0**63 - 1024])).tolist() == [-(2**63), 2**63 - 1024]

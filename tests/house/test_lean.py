@@ -3,11 +3,9 @@
 That the notebooks run so is held by tests/course/author/builder/test_notebooks.py, which takes the other packages away from their kernels.
 """
 
-import importlib.metadata
 import re
 import subprocess
 import sys
-import tomllib
 
 import pytest
 
@@ -81,18 +79,3 @@ def test_a_notebook_stops_with_a_sentence_where_a_package_is_missing():
     wanted = "more/05_table", "numpy", "no_such_package", "nor_this_one"
     with pytest.raises(BuildError, match="needs no_such_package and nor_this_one: `python3 -m course setup`"):
         build.watch(*wanted)
-
-
-@pytest.mark.quick
-def test_a_notebook_that_needs_packages_says_so_in_its_first_cell(packages_of):
-    """By names that can be imported, of packages of the group `more`."""
-    groups = tomllib.loads((build.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
-    group = {re.split("[<>=]", line)[0].lower() for line in groups["more"]}
-    known = importlib.metadata.packages_distributions()
-    needing = {name: packages_of(name) for name in build.all_in(build.ROOT) if packages_of(name)}
-    assert {"more/01_gpu", "more/05_table"} <= {*needing} <= {*build.more_in(build.ROOT)}
-    for name, packages in needing.items():
-        first = build.from_text(build.ROOT, name).cells[0].source
-        assert "`python3 -m course setup` adds" in first, name
-        for package in packages:
-            assert {each.lower() for each in known[package]} & group, f"{name}: {package}"

@@ -1,12 +1,6 @@
 """The runner of the mutation list (tests/mutants/run.py), on a tiny project."""
 
-import json
-import os
 import runpy
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -97,50 +91,6 @@ def test_a_row_that_does_not_fit_the_project_is_told_before_anything_runs(tried,
         assert status == 2 and words in said and "A1" not in said
 
 
-@pytest.mark.parametrize(
-    ("tests", "words"),
-    [
-        ("tests/test_program.py", "without the fault pytest ends with 1"),
-        ("tests/test_program.py -k nowhere", "without the fault pytest ends with 5"),
-        ("tests/test_program.py --nonsense", "without the fault pytest ends with 4"),
-    ],
-)
-def test_tests_that_say_nothing_about_a_fault_are_told(tried, tests, words):
-    status, said = tried({"A1": {"tests": tests}})
-    assert status == 2 and f"A1   does not fit: {words}" in said and "do not fit: A1" in said
-
-
 def test_a_fault_that_never_ends_is_noticed_and_ended(tried):
     status, said = tried({"A1": {"text": "return best", "wrong": "while True: pass"}}, "--times", "2")
     assert status == 0 and "A1   noticed" in said and "more than 2 times as long" in said
-
-
-def test_rows_are_chosen_by_key_and_logged(tried, tmp_path):
-    log = tmp_path / "log.jsonl"
-    rows = {"A1": {}, "A2": {}, "B1": {"text": "nowhere"}}
-    assert tried(rows, "A*", "--log", str(log))[0] == 0
-    records = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [(record["key"], record["verdict"]) for record in records] == [("A1", "noticed"), ("A2", "noticed")]
-    assert tried(rows, "C1") == (2, "no row has the key C1; there are A1 A2 B1\n")
-
-
-@pytest.mark.skipif(os.name == "nt", reason="sends Ctrl-C to one process")
-def test_ctrl_c_ends_the_run_and_its_tests(tried, tmp_path):
-    tried({"A1": {"text": "return best", "wrong": "while True: pass"}}, "--list")
-    code = f"import runpy; from pathlib import Path; t = Path({str(tmp_path)!r}); main = runpy.run_path({str(RUN)!r})['main']"
-    code += (
-        "; main(['--times', '1000', '--log', str(t / 'log')], t / 'project', t / 'rows')"  # it must not end by itself
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(5)
-        process.send_signal(signal.SIGINT)
-        assert "KeyboardInterrupt" in process.communicate(timeout=60)[1]
-    assert not (tmp_path / "log").exists()
-
-
-@pytest.mark.quick
-def test_the_lists_have_rows_of_each_room():
-    rows = runpy.run_path(str(RUN))["rows_of"](RUN.parent)
-    rooms = {"/".join(row["file"].split("/")[:2]) for row in rows.values()}
-    assert len(rows) >= 93
-    assert {f"levels/{room}" for room in ("hardware", "kernels", "low_level", "mid_level", "high_level")} <= rooms

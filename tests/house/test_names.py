@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from back_ends import CHOICES, choose, kinds
+from back_ends import CHOICES, choose
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -31,17 +31,13 @@ from levels_more.low_level import (
     reduce_sum,
     set_seed,
     shuffle,
-    squeeze,
-    stack,
-    take,
     uniform,
     zeros,
     zeros_like,
 )
-from levels_more.mid_level import INITIALIZERS, Dense
+from levels_more.mid_level import INITIALIZERS
 
 RNG = np.random.default_rng(0)
-SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 0.5, -30.0, 40.0])
 
 
 def gradient(f, *arrays):
@@ -51,22 +47,6 @@ def gradient(f, *arrays):
         y = f(*variables)
         y = reduce_sum(y * y)
     return [dx.numpy() for dx in tape.gradient(y, variables)]
-
-
-def slopes(f, *arrays):
-    """The same by central differences."""
-    found = []
-    for k, array in enumerate(arrays):
-        slope = np.zeros(array.shape)
-        for place in np.ndindex(array.shape):
-            ends = []
-            for step in (1e-6, -1e-6):
-                moved = [a.copy() for a in arrays]
-                moved[k][place] += step
-                ends.append((f(*map(constant, moved)).numpy() ** 2).sum())
-            slope[place] = (ends[0] - ends[1]) / 2e-6
-        found.append(slope)
-    return found
 
 
 # Made of nothing.
@@ -186,75 +166,6 @@ def test_rows_are_shuffled_and_all_are_there():
 
 # Elsewhere, and chosen.
 
-MOVES = {
-    "expand_dims": (lambda x: low_level.expand_dims(x, 1), lambda x: np.expand_dims(x, 1)),
-    "expand_dims at the end": (lambda x: low_level.expand_dims(x, -1), lambda x: np.expand_dims(x, -1)),
-    "squeeze": (lambda x: squeeze(x[:, None, :1]), lambda x: np.squeeze(x[:, None, :1])),
-    "squeeze one": (lambda x: squeeze(x[:, None, :1], -2), lambda x: np.squeeze(x[:, None, :1], -2)),
-    "stack": (lambda x: stack([x, 2.0 * x, x]), lambda x: np.stack([x, 2.0 * x, x])),
-    "stack inside": (lambda x: stack([x, 2.0 * x], -1), lambda x: np.stack([x, 2.0 * x], -1)),
-    "take": (lambda x: take(x, [3, 0, 3], 1), lambda x: np.take(x, [3, 0, 3], 1)),
-    "take by a table": (lambda x: take(x, [[1, -0], [2, 2]], -1), lambda x: np.take(x, [[1, 0], [2, 2]], -1)),
-    "take rows": (lambda x: take(x, [2, 1]), lambda x: np.take(x, [2, 1], 0)),
-    "square": (low_level.square, np.square),
-    "elu": (nn.elu, lambda x: np.where(x > 0, x, np.expm1(x))),
-    "elu of 2": (lambda x: nn.elu(x, 2.0), lambda x: np.where(x > 0, x, 2.0 * np.expm1(x))),
-    "absolute": (low_level.abs, np.abs),
-    "sin": (low_level.sin, np.sin),
-    "cos": (low_level.cos, np.cos),
-    "erf": (low_level.erf, np.vectorize(math.erf)),
-}
-
-
-@pytest.mark.parametrize("name", MOVES)
-def test_values_are_numpys_and_gradients_are_slopes(name):
-    ours, theirs = MOVES[name]
-    x = RNG.normal(size=(3, 4))
-    np.testing.assert_allclose(ours(constant(x)).numpy(), theirs(x), 1e-14, 1e-15)
-    assert ours(constant(x)).shape == theirs(x).shape
-    np.testing.assert_allclose(gradient(ours, x)[0], slopes(ours, x)[0], 1e-7, 1e-7)
-
-
-@pytest.mark.parametrize("back_end", CHOICES)
-@pytest.mark.parametrize("name", MOVES)
-def test_compiled_and_over_they_give_the_bits_of_op_by_op(name, back_end, monkeypatch):
-    """Values and gradients, step by step and many at once."""
-    choose(monkeypatch, back_end)
-    x, batches, start = RNG.normal(size=(12, 4)), np.arange(12).reshape(4, 3)[::-1], RNG.normal(size=(4, 4))
-    results = []
-    for way in ("eager", "compiled", "over"):
-        w = Variable(start)
-
-        def step(rows, w=w):
-            with GradientTape() as tape:
-                y = MOVES[name][0](rows @ w)
-                loss = reduce_sum(y * y) / 100.0
-            w.assign(w - 0.01 * tape.gradient(loss, w))
-            return loss
-
-        call = function(step)
-        if way == "over":
-            losses = call.over(x, batches).numpy()
-        else:
-            losses = [(step if way == "eager" else call)(constant(x[rows])).numpy() for rows in batches]
-        results.append(np.concatenate([np.ravel(losses), w.numpy().ravel()]))
-    assert np.isfinite(results[0]).all() and (results[0] == results[1]).all() and (results[0] == results[2]).all()
-    if back_end == "FusedProgram" and name in ("sin", "cos", "absolute", "erf", "elu"):
-        assert kinds(call) == {"FusedProgram"}
-
-
-@pytest.mark.parametrize("name", ["elu", "absolute", "sin", "cos", "erf", "square"])
-@pytest.mark.parametrize("dtype", ["f8", "f4"])
-def test_special_numbers_go_in_and_no_gradient_of_a_finite_number_is_nan(name, dtype):
-    ours, theirs = MOVES[name]
-    with np.errstate(all="ignore"):
-        expected = theirs(SPECIAL.astype(dtype).astype("f8"))
-    found = ours(constant(SPECIAL.astype(dtype))).numpy()
-    np.testing.assert_allclose(found, expected, 1e-5 if dtype == "f4" else 1e-13, 1e-15)
-    assert found.dtype == dtype and ours(constant(np.empty((0, 2), dtype))).shape == (0, 2)
-    (slope,) = gradient(ours, np.array([0.0, -0.0, 1e3, -1e3, 30.0], dtype))
-    assert np.isfinite(slope).all()
-
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_elus_slope_keeps_its_digits_far_below_0(dtype):
@@ -346,69 +257,7 @@ def test_a_variable_steps_and_tapes_and_programs_hear_of_it():
         v.assign_add(np.ones((3, 2)))
 
 
-# Level 4.
-
-
-def test_hes_weights_may_have_one_axis():
-    assert len(INITIALIZERS["he_normal"]((4,))) == len(INITIALIZERS["he_uniform"]((4,))) == 4
-
-
-@pytest.mark.parametrize("name", ["elu", "tanh"])
-def test_a_layer_takes_them_by_name(name):
-    layer = Dense(3, name)
-    x = RNG.normal(size=(4, 2))
-    y = layer(x)
-    assert (y.numpy() == getattr(nn, name)(constant(x) @ layer.kernel + layer.bias).numpy()).all()
-
-
 X = np.ones((2, 3))
-REFUSED = {
-    "squeeze": (lambda: squeeze(X, 0), ValueError, r"squeeze: axis 0 of \(2, 3\) has 2 numbers; expected one"),
-    "expand": (lambda: low_level.expand_dims(X, 4), ValueError, "expand_dims: axis 4 is not one of 3 axes"),
-    "stack": (lambda: stack([X, X[:1]]), ValueError, r"stack: got 2 tensors of the shapes \[\(2, 3\), \(1, 3\)\]"),
-    "stack of none": (lambda: stack([]), ValueError, "stack: got 0 tensors"),
-    "take": (lambda: take(X, [3], 1), IndexError, "gather: a row number is out of range"),
-    "take axis": (lambda: take(X, [0], 2), ValueError, "take: axis 2 is not one of 2 axes"),
-    "mask": (lambda: constant(X)[np.ones(3, bool)], IndexError, r"the mask has shape \(3,\), and x \(2, 3\)"),
-    "mask among others": (lambda: constant(X)[np.ones(2, bool), 0], TypeError, "a mask stands alone"),
-    "mask of numbers": (lambda: low_level.boolean_mask(X, np.ones(2)), TypeError, "expected bools, such as x > 0.0"),
-    "mask when traced": (
-        lambda: function(lambda x: x[x > 0.0])(constant(X)),
-        TypeError,
-        "its numbers are not known, for a function is traced without them",
-    ),
-    "any": (lambda: reduce_any(X), TypeError, r"reduce_any: x is .*float64.*; expected bools"),
-    "item": (lambda: constant(X).item(), ValueError, r"shape \(2, 3\)"),
-    "range": (lambda: low_level.range(0, 1, 0), ValueError, "range: from 0 to 1 by 0; expected a delta that is not 0"),
-    "huge range": (lambda: low_level.range(10**13), ValueError, "fewer than 2³¹ numbers"),
-    "range of words": (lambda: low_level.range("3"), TypeError, "range: limit is '3'; expected a number"),
-    "range in ints": (lambda: low_level.range(0.0, 1.0, 0.5, "int64"), TypeError, "float64 to int64"),
-    "zeros": (lambda: zeros((2, -1)), TypeError, r"zeros: shape is \(2, -1\); expected sizes"),
-    "zeros of": (lambda: zeros(2, "int16"), TypeError, "zeros: dtype is 'int16'"),
-    "uniform": (lambda: uniform(2, 1.0, 1.0), ValueError, "uniform: minval is 1.0 and maxval 1.0; expected the lower"),
-    "normal": (lambda: normal(2, 0.0, -1.0), TypeError, "normal: stddev is -1.0; expected a number from 0 on"),
-    "normal ints": (lambda: normal(2, dtype="int64"), TypeError, "normal: dtype is 'int64'; expected float32 or"),
-    "shuffle": (lambda: shuffle(1.0), TypeError, "shuffle: x is .*; expected one axis or more"),
-    "seed": (lambda: set_seed(-1), TypeError, "set_seed: seed is -1; expected a whole number from 0"),
-    "sin": (lambda: low_level.sin(constant([1])), TypeError, "sin: has no kernel for int64; cast it"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused_in_a_sentence(name):
-    call, error, message = REFUSED[name]
-    with pytest.raises(error, match=message):
-        call()
-
-
-@pytest.mark.parametrize("name", ["sin", "cos", "absolute", "erf"])
-@pytest.mark.parametrize("kind", ["gpu:0", "tpu:0"])
-def test_other_devices_do_the_same(name, kind):
-    x = RNG.normal(size=(3, 5)).astype("f4")
-    with device(kind):
-        y = getattr(low_level, name)(constant(x))
-    assert y.device.name == kind
-    np.testing.assert_allclose(y.numpy(), MOVES[name][1](x.astype("f8")), 3e-6, 1e-7)
 
 
 def test_one_number_takes_a_form_and_several_are_told():

@@ -157,24 +157,3 @@ def test_what_a_callback_of_levels_more_needs_is_said(tmp_path):
     with pytest.raises(TypeError, match="TensorBoard draws models of levels_more.high_level"):
         model.fit(X, Y, verbose=0, callbacks=[high_level.TensorBoard(tmp_path / "logs")])
     assert not (tmp_path / "logs").exists()
-
-
-def test_a_function_keeps_the_program_that_it_was_compiled_to():
-    """Compiled before `levels_more` was imported: the core's; compiled afterwards: the quicker one, with the same bits."""
-    code = """
-import numpy as np
-from levels.low_level import Variable, function, reduce_mean
-w, x = Variable(np.ones((3, 1))), np.arange(30.0).reshape(10, 3)
-def step(x):
-    loss = reduce_mean((x @ w) * (x @ w))
-    return loss
-batches = [[0, 1, 2], [3, 4, 5]]
-first = function(step)
-losses = first.over(x, batches).numpy()
-import levels_more.low_level
-second = function(step)
-assert (second.over(x, batches).numpy() == first.over(x, batches).numpy()).all() and (losses == losses).all()
-print(*[type(program).__name__ for each in (first, second) for program, _ in each.programs.values()])
-"""
-    done = subprocess.run([sys.executable, "-c", code], env=environment(ROOT), capture_output=True, text=True)
-    assert done.stdout.split() in (["RowProgram", "QuickRowProgram"], ["RowProgram", "FusedProgram"]), done.stderr

@@ -1,4 +1,4 @@
-"""The house: imports point downward, to the file where a name is defined, and the map in CONTRIBUTING is that of the imports."""
+"""The rooms: the map in CONTRIBUTING is that of the imports, each front has all names of its level, and a missing name is told."""
 
 import collections
 import copy
@@ -17,55 +17,6 @@ from levels_more.low_level import Module
 from levels_more.mid_level import Dense
 from levels_more.missing import cures_of
 
-LATER = {  # (a file, what it imports from above when it is called): the seed of weights, a model's own methods
-    ("levels_more/low_level/random.py", "levels.mid_level"),
-    ("levels_more/high_level/model.py", "levels_more.saving.model"),
-    ("levels_more/high_level/model.py", "levels_more.saving.onnx"),
-    ("levels_more/high_level/model.py", "levels_more.saving.hub"),
-}
-LEVELS = {f"levels_more.{level}" for level in house.LEVELS}
-
-
-def height(module):
-    """How high a room of a package stands; nothing for a file that stands in no room."""
-    package, *rest = module.split(".")
-    rooms = house.ROOMS[package]
-    return rooms.index(rest[0]) if rest and rest[0] in rooms else None
-
-
-def beneath(here, there):
-    """Whether a room may import the other: what lies below it in its own package, or in `levels` what its own room adds to."""
-    if here.split(".")[0] == there.split(".")[0]:
-        return height(there) < height(here)
-    room = here.split(".")[1]
-    own = {"compiler": "low_level"}.get(room, room)
-    return height(there) <= height(f"levels.{own if own in house.LEVELS else 'high_level'}")
-
-
-def test_imports_point_downward():
-    wrong = []
-    for (here, there), uses in house.arrows().items():
-        if height(here) is None or height(there) is None:
-            continue
-        if not beneath(here, there):
-            wrong += [(file, module) for file, module, _, at_once in uses if at_once or (file, module) not in LATER]
-    assert wrong == []
-
-
-def test_the_core_imports_nothing_of_what_is_built_on_it():
-    upward = [pair for pair in house.arrows() if pair[0].startswith("levels.") and pair[1].startswith("levels_more")]
-    assert upward == []
-
-
-def test_a_name_is_imported_from_the_file_that_defines_it():
-    """Not through the front of a room, which hands on names of many files: a front gives whole files alone."""
-    files = {*modules()}
-    through = []
-    for uses in house.arrows(own=True).values():
-        for file, module, names, _ in uses:
-            through += [(file, module, name) for name in names if module in LEVELS and f"{module}.{name}" not in files]
-    assert through == []
-
 
 def test_a_front_hands_on_all_names_of_its_level():
     for level in house.LEVELS:
@@ -80,13 +31,9 @@ def test_a_front_hands_on_all_names_of_its_level():
             assert core is None or more is core or wider, name
 
 
-def modules():
-    return sorted(each.name for each in pkgutil.walk_packages(levels_more.__path__, "levels_more."))
-
-
 def test_each_file_stands_in_a_room():
-    beside = {name.split(".")[1] for name in modules()} - {*house.ROOMS["levels_more"]}
-    assert beside == {"checks", "missing"}
+    modules = [each.name.split(".") for each in pkgutil.walk_packages(levels_more.__path__, "levels_more.")]
+    assert {name for _, name, *_ in modules} - {*house.ROOMS["levels_more"]} == {"checks", "missing"}
 
 
 def test_the_map_in_the_page_is_that_of_the_imports():

@@ -8,7 +8,7 @@ import pytest
 
 from levels_more import low_level
 from levels_more import tensorflow as tf
-from levels_more.high_level import DNNClassifier, Sequential
+from levels_more.high_level import Sequential
 from levels_more.mid_level import Dataset, Dense, MeanSquaredError, SparseCategoricalAccuracy
 
 X = np.random.default_rng(0).normal(size=(6, 2)).astype("f4")
@@ -94,22 +94,8 @@ def test_metrics_losses_and_tensors_of_words(kind):
             call()
 
 
-def test_the_cures_work():
-    for y in (WORDS, np.array(WORDS), np.array(WORDS, object)):
-        numbers = np.unique(y, return_inverse=True)[1]
-        assert np.isfinite(made().fit(X, numbers, verbose=0, epochs=1).losses).all()
-        with pytest.warns(Warning, match="epochs were over"):
-            assert {*DNNClassifier(epochs=1).fit(X, y).predict(X)} <= {*WORDS}
-    column = np.array(WORDS)
-    assert made().fit((column[:, None] == np.unique(column)) * 1.0, np.arange(6) % 3, verbose=0).losses.size
 
 
-def test_many_long_words_are_told_in_short():
-    with pytest.raises(TypeError) as told:
-        made().fit(X, [f"a word of the number {n} that is quite long" for n in range(6)], verbose=0)
-    assert "('a word of the number', 'a word" in str(told.value) and len(str(told.value)) < 250
-    with pytest.raises(TypeError, match=r"\('a', 'b', 'c', …\)"):
-        made().fit(X, [*"abcdef"], verbose=0)
 
 
 def test_the_core_alone():

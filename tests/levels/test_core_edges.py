@@ -104,22 +104,6 @@ if "levels_more" in sys.modules:
 """)
 
 
-def test_a_mean_is_a_sum_and_a_quotient_and_the_way_back_is_spread(python):
-    python("""
-w = Variable(np.ones((4, 1)))
-
-def step(x):
-    with GradientTape() as tape:
-        loss = reduce_mean(x @ w)
-    return tape.gradient(loss, w)
-
-cpu = constant(x).device
-graph, *_ = trace(step, [cpu.spec((10, 4), "f8")])
-assert [node.op for node in graph.ops] == ["matmul", "reduce_sum", "divide", "divide", "spread", "matmul"], graph
-assert (step(constant(x)).numpy() == function(step)(x).numpy()).all()
-""")
-
-
 def test_a_tape_is_read_once_and_what_is_wider_says_where_it_is(python):
     python("""
 w = Variable(np.array([2.0, 3.0]))
@@ -515,13 +499,3 @@ def test_a_first_fit_makes_its_variables_without_numba():
         text=True,
     )
     assert done.stdout == "False\n", done.stdout + done.stderr
-
-
-@pytest.mark.quick
-def test_a_tape_of_the_core_says_which_one_can_be_read_repeatedly():
-    from levels.low_level import GradientTape
-
-    with pytest.raises(
-        TypeError, match="GradientTape has no persistent; the GradientTape of levels_more.low_level may have it"
-    ):
-        GradientTape(persistent=True)

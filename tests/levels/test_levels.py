@@ -186,10 +186,11 @@ def test_each_mark_stands_once(level, task):
     assert [*marks.read(getattr(level, task))] == [*marks.MARKS, marks.AROUND]
 
 
-# The core is read line by line, so it stays small. The bounds leave 3 % of air, so that a repair squeezes no other line.
+# The core is read line by line, so it stays small. The bounds leave 3 % of air, so that a repair squeezes no other line; but
+# what no section teaches grows no more.
 
-LINES, FULL, SUPPORT = 3083, 2268, 1660
-SMALL = 970  # levels 1 and 2, without blank lines
+LINES, FULL, SUPPORT = 3107, 2292, 1660
+SMALL = 987  # levels 1 and 2, without blank lines
 
 
 def lines_of(*rooms):
@@ -205,7 +206,7 @@ def test_the_core_is_small():
     assert sum(map(len, lines.values())) <= LINES
     assert sum(map(bool, itertools.chain(*lines.values()))) <= FULL
     assert sum(map(bool, itertools.chain(*lines_of("hardware", "kernels").values()))) <= SMALL
-    assert max(map(len, lines_of("support").values())) <= 150
+    assert max(map(len, lines_of("support").values())) <= 153
     names = [name for room in LEVELS for name in importlib.import_module(f"levels.{room}").__all__]
     assert len(names) < 200
 

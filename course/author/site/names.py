@@ -170,7 +170,7 @@ def explained(root=ROOT):
 def imported(path, root=ROOT):
     """The modules of `levels_more` that a file imports, in order of import, as "mid_level.layers"."""
     found = []
-    for module, names, _ in house.imports_of(path, root):
+    for module, names in house.imports_of(path, root):
         package, _, rest = module.partition(".")
         if package == MORE:
             found += [".".join(filter(None, [rest, name])) for name in ("", *names)]

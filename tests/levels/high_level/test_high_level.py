@@ -1,14 +1,12 @@
 """Levels 4 and 5: parts that own their variables, models that own their loop."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from core_alone import more
 
-from course import build, tasks
+from course import tasks
 from levels import high_level as core_high
 from levels import mid_level as core_mid
 from levels_more.high_level import Callback, EarlyStopping, Input, Model, Sequential
@@ -16,11 +14,8 @@ from levels_more.low_level import GradientTape, Variable, constant, maximum, red
 from levels_more.mid_level import (
     L2,
     SGD,
-    Adam,
-    Concatenate,
     Dataset,
     Dense,
-    Dropout,
     Embedding,
     Flatten,
     Layer,
@@ -120,13 +115,6 @@ def test_evaluate_and_predict_are_what_the_weights_say():
         loss = net.evaluate(TASK.x_test, TASK.y_test, batch_size=size)
         assert loss == pytest.approx(((predicted - TASK.y_test) ** 2).mean())
     assert net.predict(TASK.x_test[:0]).shape == (0, 1)
-
-
-@pytest.mark.more("predict(batch_size=)")
-def test_the_batches_of_predict_change_nothing():
-    net = started()
-    for size in (1, 7, 1024):
-        np.testing.assert_allclose(net.predict(TASK.x_test, batch_size=size), net.predict(TASK.x_test))
 
 
 # What people have
@@ -307,32 +295,6 @@ def test_a_shared_layer_is_counted_and_trained_once():
     assert runs[0] == runs[1]
 
 
-def two_by_two():
-    """Two inputs, two outputs: their sum through a layer, and their product."""
-
-    class Product(Layer):
-        def call(self, x):
-            return x[0] * x[1]
-
-    a, b = Input((1,), "float64"), Input((1,), "float64")
-    return Model([a, b], [Dense(1)(Concatenate()([a, b])), Dense(1)(Product()([a, b]))])
-
-
-@pytest.mark.parametrize("loss", ["mse", ["mse", "mae"]])
-def test_several_inputs_and_outputs(loss):
-    a, b = TASK.x[:, :1] / 10, TASK.x[:, 1:] / 10
-    net, targets = two_by_two(), [a - b, 2 * a * b]
-    net.compile(Adam(0.02), loss)
-    history = net.fit([a, b], targets, epochs=60, verbose=0, seed=0, validation_split=0.25)
-    assert history.history["val_loss"][-1] < 0.05 < history.losses[0]
-    first, second = net.predict([a, b])
-    assert first.shape == second.shape == (400, 1)
-    each = [((first - targets[0]) ** 2).mean(), ((second - targets[1]) ** 2).mean()]
-    each[1] = np.abs(second - targets[1]).mean() if loss != "mse" else each[1]
-    assert net.evaluate([a, b], targets) == pytest.approx([sum(each), *each])
-    assert len(net.fit(Dataset.from_tensor_slices(((a, b), tuple(targets))).batch(80), verbose=0).losses) == 5
-
-
 def test_a_step_of_your_own():
     """Gradient ascent: the same model, trained to be wrong."""
 
@@ -387,19 +349,6 @@ def test_metrics_start_anew_with_each_pass():
     assert net.trainable_variables == net.variables  # a metric's are not among them
 
 
-@pytest.mark.more("metrics")
-def test_metrics_by_name():
-    """Each of them in the history, with the numbers that NumPy finds at the end."""
-    x, y = TASK.x, (TASK.y > 0).astype(float)
-    net = compiled(Dense(1, "sigmoid"), loss="binary_crossentropy", optimizer=Adam(0.02), metrics=["accuracy", "auc"])
-    names = ["loss", "accuracy", "auc", "val_loss", "val_accuracy", "val_auc"]
-    history = net.fit(x, y, epochs=20, verbose=0, seed=0, validation_data=(x, y)).history
-    assert [*history] == names and {len(values) for values in history.values()} == {20}
-    right = float(((net.predict(x) > 0.5) == (y > 0.5)).mean())
-    assert history["val_accuracy"][-1] == pytest.approx(right) and history["val_auc"][-1] > 0.98
-    assert net.evaluate(x, y, return_dict=True)["accuracy"] == pytest.approx(right)
-
-
 def test_fit_goes_on_and_compile_starts_the_optimizer_anew():
     one, two = started(optimizer="adam"), started(optimizer="adam")
     data = Dataset.from_batches(TASK.x, TASK.y, np.arange(400).reshape(10, 40))
@@ -418,17 +367,6 @@ def test_summary_counts_parameters(capsys):
     net.summary()
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [row[-1] for row in rows] == ["parameters", "12", "40", "9", "61", "61"]
-
-
-@pytest.mark.more("a bar")
-@pytest.mark.parametrize("notebook", [True, False])
-def test_in_a_notebook_a_bar_counts_all_steps(notebook, capsys, monkeypatch):
-    """Elsewhere there is none: in a file it would be unreadable."""
-    monkeypatch.setitem(sys.modules, "ipykernel", sys)
-    if not notebook:
-        monkeypatch.delitem(sys.modules, "ipykernel")
-    started().fit(TASK.x, TASK.y, epochs=3, verbose=1)
-    assert ("39/39" in capsys.readouterr().err) == notebook
 
 
 class Proud(Layer):
@@ -464,27 +402,6 @@ def test_a_layer_that_does_not_work_in_a_model_is_refused_before_it_is_trained(t
     assert all((old == new).all() for old, new in zip(before, net.get_weights(), strict=True))
     with pytest.raises(TypeError, match="no layer for Sequential"):
         Sequential([Proud()])
-
-
-@pytest.mark.more("Dropout")
-def test_a_model_of_the_core_refuses_layers_of_levels_more_before_it_is_trained():
-    """It does not pass on `training`: the dropout would drop nothing."""
-    from levels import high_level as core
-
-    class Net(core.Model):
-        def __init__(self):
-            super().__init__()
-            self.top, self.drop = Dense(1), Dropout(0.5)
-
-        def call(self, x):
-            return self.drop(self.top(x))
-
-    net = Net()
-    net.compile("sgd", "mse")
-    calls = net.fit, net.evaluate, net.train_step, lambda x, y: net(x, training=True)
-    for call in calls:
-        with pytest.raises(TypeError, match="Dense is a layer of levels_more, and Net a model of levels"):
-            call(TASK.x, TASK.y)
 
 
 class Broken(Model):
@@ -580,54 +497,6 @@ def test_a_hook_that_nobody_calls_is_refused():
     net.compile("sgd", "mse")
     with pytest.raises(TypeError, match="on_batch_end is never called"):
         net.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0, callbacks=[Listener()])
-
-
-ALONE = """
-import numpy as np
-from levels.high_level import Callback, Sequential
-from levels.mid_level import Dataset, Dense
-
-class EachStep(Callback):
-    def on_train_batch_end(self, step, logs): ...
-
-class BeforeEachStep(Callback):
-    def on_train_batch_begin(self, step): ...
-
-x, y = np.full((8, 3), 2.0), np.arange(8.0)[:, None] % 2
-
-def compiled(loss="mse", **options):
-    net = Sequential([Dense(1)])
-    net.compile("sgd", loss, **options)
-    net.build((None, 3), "f8")
-    net.set_weights([np.ones((3, 1)), np.ones((1, 1))])
-    return net
-
-for wrong in (
-    lambda: compiled("binary_crossentropy").fit(x, y),
-    lambda: compiled().fit(x, -y * np.nan),
-    lambda: compiled().fit(x, y, callbacks=[EachStep()]),
-    lambda: compiled().fit(x, y, callbacks=[BeforeEachStep()]),
-    lambda: compiled().fit(x, y, validation_split=0.5),
-    lambda: compiled(metrics=["accuracy"]),
-    lambda: compiled("mae"),
-    lambda: compiled().save("net"),
-    lambda: Sequential([Dense]),
-):
-    try:
-        wrong()
-    except Exception as error:
-        print(type(error).__name__, str(error).splitlines()[0], len(str(error).splitlines()))
-    else:
-        print("nothing is said")
-
-for data in ((x.astype(int), y[:, 0] > 0), (x.tolist(), y.tolist()), (Dataset.from_tensor_slices((x, y[:, 0])).batch(8),)):
-    net = Sequential()
-    net.add(Dense(1))
-    net.compile("sgd", "mse", metrics=None)
-    net.build((None, 3))
-    net.set_weights([np.zeros((3, 1), "f4"), np.zeros((1, 1), "f4")])
-    print(net.evaluate(*data), net.fit(*data, callbacks=None).losses, net.predict([[1, 0, 0]]).dtype, net.optimizer)
-"""
 
 
 WORLDS = {"core": (core_high.Model, core_mid.Layer, core_mid.Dense), "wide": (Model, Layer, Dense)}
@@ -742,28 +611,3 @@ def test_ended_answers_and_the_sentence_comes_after_the_loop(kind, loss):
     assert told == [0, "end"] and len(net.history.epochs) == 1
     net.fit(TASK.x, TASK.y, epochs=3, verbose=0, callbacks=[Listens(True)])
     assert told == [0, "end"] * 2
-
-
-def test_the_core_alone_refuses_what_it_cannot_do():
-    env = build.environment(build.ROOT)
-    done = subprocess.run([sys.executable, "-c", ALONE], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    told = done.stdout.splitlines()
-    told, worked = told[:9], told[9:]
-    assert worked == ["Epoch 1/1: loss 0.5", "0.5 [0.5] float32 SGD()"] * 3
-    for line, words in zip(
-        told,
-        (
-            "ValueError BinaryCrossentropy: y_pred holds 7; expected probabilities",
-            "ValueError y is not a finite number in row 0",
-            "NotImplementedError on_train_batch_begin and on_train_batch_end are for the models of levels_more.high_level",
-            "NotImplementedError on_train_batch_begin and on_train_batch_end are for the models of levels_more.high_level",
-            "TypeError Model.fit() got an unexpected keyword argument 'validation_split'",
-            "NotImplementedError compile: metrics are for the models of levels_more.high_level",
-            "ValueError no loss is called 'mae'",
-            "AttributeError 'Sequential' object has no attribute 'save'",
-            "TypeError Sequential: ",
-        ),
-        strict=True,
-    ):
-        assert line.startswith(words) and line.endswith(" 1"), line

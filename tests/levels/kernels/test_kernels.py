@@ -22,8 +22,6 @@ from course.author.build import ROOT, environment
 from levels.support.compiled import SUBSTITUTIONS, compile_cpu
 from levels.support.elementary import scaled
 from levels_more import kernels, low_level
-from levels_more.compiler.eager.backward import MADE_OF
-from levels_more.distributed.collectives import COLLECTIVES
 from levels_more.hardware import pool
 from levels_more.kernels import (  # noqa: F401 (all ops enter the tables)
     KERNELS,
@@ -354,48 +352,6 @@ def test_random_numbers_are_a_function_of_key_and_counter(key, counter, count):
     np.testing.assert_allclose(run("random_normal", state, shape=(count,)), normal, 1e-6, 1e-7)
 
 
-@pytest.mark.more("random_uniform")
-def test_random_numbers_are_distributed_as_they_say():
-    state, count = np.array([2026, 7]), 200_000
-    for op, mean, deviation, share in (
-        ("random_uniform", 0.5, math.sqrt(1 / 12), 0.25),
-        ("random_normal", 0, 1, 0.5987),
-    ):
-        x = run(op, state, shape=(count,))
-        assert abs(x.mean() - mean) < 5 * deviation / math.sqrt(count) and abs(x.std() / deviation - 1) < 0.01
-        assert abs((x < 0.25).mean() - share) < 0.006
-        assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < 0.012
-    assert (x[: count // 2] != x[count // 2 :]).all() and run("random_uniform", state, shape=(9,)).max() < 1
-
-
-def test_every_op_is_compared_with_numpy():
-    elsewhere = {
-        "matmul",
-        "gather",
-        "broadcast_to",
-        "broadcast_divide",
-        "spread",
-        "sgd",
-        "transpose",
-        "cast",
-        "scatter_add",
-        "one_hot",
-    }
-    elsewhere |= {*COLLECTIVES}  # tests/levels_more/distributed/test_machines.py
-    elsewhere |= {"sum_error"}  # above
-    elsewhere |= {"logits_crossentropy"}  # tests/levels/mid_level/test_mid_level.py
-    elsewhere |= {"probabilities_crossentropy", "probabilities_slope"}  # tests/levels_more/torch/test_torch.py
-    elsewhere |= {*MADE_OF}  # tests/levels_more/compiler/test_joined.py
-    elsewhere |= {"random_uniform", "random_normal", "softmax", "log_softmax", "softmax_grad", "log_softmax_grad"}
-    elsewhere |= {"sin", "cos", "arg_max", "arg_min", "slice", "slice_grad", "concat", "where", "reshape"}
-    assert {op for op, _ in KERNELS} == ELEMENTWISE.keys() | elsewhere | {
-        "reduce_sum",
-        "reduce_max",
-        "reduce_min",
-        "reduce_mean",
-    }
-
-
 @settings(max_examples=40, deadline=None)
 @given(*[st.integers(0, 9)] * 3, st.booleans(), st.booleans(), DTYPES)
 def test_matmul(m, k, n, transpose_x, transpose_w, dtype):
@@ -535,12 +491,6 @@ def test_a_new_kernel_takes_effect_at_once():
         KERNELS["add", "cpu"] = plain
         kernels.PLANS.clear()
     assert run("add", x, x).tolist() == [2, 2, 2]
-
-
-def test_the_table_names_every_op():
-    rows = [row.split() for row in repr(KERNELS).splitlines()]
-    of = {op: sorted(kind for known, kind in KERNELS if known == op) for op, _ in KERNELS}
-    assert rows == [[op, *of[op]] for op in sorted(of)] and all("cpu" in kinds for kinds in of.values())
 
 
 PROGRAM = """
@@ -690,17 +640,6 @@ def test_only_the_kernel_in_a_use_block_pays_for_checked_bounds():
     with pytest.raises((IndexError, ValueError), match="out of bounds"), use("matmul", "cpu", reads_the_row_after):
         result()
     assert (result() == 2.0).all()
-
-
-def test_what_cannot_be_replaced_is_named():
-    cases = (
-        ("rleu", "cpu", "no op is called 'rleu'; did you mean 'relu'"),
-        ("zzz", "cpu", "no op is called 'zzz'; KERNELS shows all, and levels_more.kernels has more$"),
-        ("relu", "fpga", "'relu' has no kernel for 'fpga'"),
-    )
-    for op, kind, message in cases:
-        with pytest.raises(LookupError, match=message), use(op, kind, branchless):
-            pass
 
 
 @pytest.mark.more("kernels that follow what they call")
@@ -860,12 +799,6 @@ def test_constants_and_functions_called_take_the_dtype():
         assert compile_cpu(scope["outer"], np.dtype(dtype))() == (third + tenth, (tenth, third))
         factor = 1 / 3
         assert compile_cpu(lambda x: x * factor, np.dtype(dtype))(third) == third * third  # noqa: B023
-
-
-def test_numba_waits_until_something_is_compiled():
-    """To import numba takes most of a second; to import the levels, all five, must not."""
-    program = "import sys, levels.high_level; assert not {'numba', 'matplotlib', 'IPython'} & {*sys.modules}"
-    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_what_stands_for_a_function_is_part_of_the_hash(monkeypatch):

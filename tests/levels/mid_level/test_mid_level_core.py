@@ -11,7 +11,7 @@ import pytest
 
 from course import build
 from levels import mid_level
-from levels.low_level import Variable, constant, function
+from levels.low_level import Variable, constant
 from levels.mid_level import SGD, Dataset, Dense, Layer, Loss
 from levels.support.checks import lookup
 
@@ -83,18 +83,6 @@ def test_with_levels_more_it_works(asked):
     assert eval(asked, {"lookup": lookup, "mid_level": wide, "np": np, "X": X}) is not None
 
 
-@pytest.mark.more("what is wider")
-def test_a_misspelt_word_is_answered_with_the_nearest_of_levels_more():
-    from levels_more import mid_level as wide
-
-    with pytest.raises(
-        ValueError, match="^no loss is called 'mean_absolut_error'; did you mean 'mean_absolute_error'.$"
-    ):
-        lookup("loss", wide.LOSSES, "mean_absolut_error")
-    with pytest.raises(ValueError, match="^no optimizer is called 'rmspropp'; did you mean 'rmsprop'.$"):
-        lookup("optimizer", wide.OPTIMIZERS, "rmspropp")
-
-
 @pytest.mark.quick
 @pytest.mark.parametrize(
     ("typed", "near"),
@@ -122,28 +110,6 @@ def test_only_a_slip_is_answered_with_the_nearest_name(typed, near):
     else:
         with pytest.raises(ValueError, match=f"^no loss is called '{typed}'; did you mean '{near}'.$"):
             lookup("loss", dict.fromkeys(names), typed)
-
-
-@pytest.mark.more("what is wider")
-def test_a_wider_class_is_a_subclass_of_that_of_the_core():
-    from levels_more import mid_level as wide
-
-    for name in (
-        "SGD",
-        "Adam",
-        "Dense",
-        "Layer",
-        "BinaryCrossentropy",
-        "MeanSquaredError",
-        "Loss",
-        "Optimizer",
-        "Dataset",
-    ):
-        own, more = getattr(mid_level, name), getattr(wide, name)
-        assert issubclass(more, own) and more is not own and more.__name__ == name
-    for made in (wide.SGD(0.1, momentum=0.9), wide.Dense(2, use_bias=False), wide.BinaryCrossentropy(from_logits=True)):
-        assert type(made.recreate()) is type(made)
-    assert type(SGD(0.1)) is SGD and type(Dense(2)) is Dense, "nothing is swapped"
 
 
 def test_what_nobody_knows_is_refused():
@@ -188,31 +154,6 @@ def test_a_function_is_no_name():
     assert lookup("activation", mid_level.ACTIVATIONS, abs) is abs
 
 
-def trained(room, rate, compiled):
-    """The variables, and those of the optimizer, after five steps of Adam with this rate."""
-    w = Variable(np.array([1.0, -2.0]))
-    adam = room.Adam(rate)
-
-    def step(x):
-        adam.apply_gradients([(w * x, w)])
-
-    step = function(step) if compiled else step
-    for x in (1.0, -0.5, 2.0, 0.25, 3.0):
-        step(constant(np.array([x, x])))
-    return [w.numpy(), *adam.get_weights()[-3:]]
-
-
-@pytest.mark.more("a schedule")
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_constant_schedule_of_the_wide_optimizer_has_the_bits_of_the_core(compiled):
-    from levels_more import mid_level as wide
-
-    expected = trained(mid_level, 0.125, compiled)
-    for rate in (0.125, lambda step: step * 0.0 + 0.125):
-        for one, other in zip(trained(wide, rate, compiled), expected, strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
 def test_the_core_reads_and_sets_its_rate_before_and_after_the_first_step():
     sgd = SGD(1)
     assert sgd.learning_rate == 1.0
@@ -225,19 +166,6 @@ def test_the_core_reads_and_sets_its_rate_before_and_after_the_first_step():
     for wrong in (-1.0, None, "0.1", np.nan):
         with pytest.raises(ValueError, match="SGD: learning_rate is .*; expected a positive number"):
             sgd.learning_rate = wrong
-
-
-@pytest.mark.more("initializers by name")
-def test_starting_weights_by_name_have_the_bits_of_the_core():
-    from levels_more import mid_level as wide
-
-    made = []
-    for dense in (Dense(3), wide.Dense(3, kernel_initializer="glorot_uniform", bias_initializer="zeros")):
-        mid_level.RANDOM.seed(7)
-        dense(X)
-        made.append(dense.get_weights())
-    for one, other in zip(*made, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 def test_a_layer_that_is_built_by_hand_keeps_its_weights():
