@@ -7,6 +7,7 @@ from levels.high_level import (
     run_epochs, run_training, tasks,
 )
 from levels.support.fronts import public
+from levels_more import saving  # (it adds methods of a model)
 from levels_more.high_level.callbacks import (
     EarlyStopping, LambdaCallback, LearningRateScheduler, ModelCheckpoint, Monitor, ReduceLROnPlateau, TerminateOnNaN,
 )

@@ -32,6 +32,8 @@ from levels_more.mid_level.names import numbered
 from levels_more.mid_level.notes import note, noted
 from levels_more.missing import lacking
 
+SAVERS = {}  # "save" -> function(model, …): methods that levels_more.saving adds
+
 
 @lacking("to_json", "get_layer", "pop", "inputs", "outputs", "train_on_batch", "test_on_batch", "predict_on_batch")
 class Model(high_level.Model, Layer):
@@ -245,39 +247,27 @@ class Model(high_level.Model, Layer):
 
     def save(self, path) -> None:
         """Save the model to a folder that `load_model` reads. See `levels_more.saving.model.save`."""
-        from levels_more.saving.model import save
-
-        save(self, path)
+        SAVERS["save"](self, path)
 
     def save_weights(self, filepath) -> None:
         """Write the numbers of all variables to one file. Raises ValueError for a model without variables."""
-        from levels_more.saving.model import save_weights
-
-        save_weights(self, filepath)
+        SAVERS["save_weights"](self, filepath)
 
     def load_weights(self, filepath) -> None:
         """Read the numbers that `save_weights` wrote. Raises FileNotFoundError, ValueError if the variables differ."""
-        from levels_more.saving.model import load_weights
-
-        load_weights(self, filepath)
+        SAVERS["load_weights"](self, filepath)
 
     def export(self, path, format="onnx") -> None:
         """Write the computation of `predict` as an ONNX file. See `levels_more.saving.onnx.export`."""
-        from levels_more.saving.onnx import export
-
-        export(self, path, format)
+        SAVERS["export"](self, path, format)
 
     def save_pretrained(self, save_directory, data=None, metrics=None, license=None) -> None:
         """Save the model to a folder in the layout of a hub. See `levels_more.saving.hub.save_pretrained`."""
-        from levels_more.saving.hub import save_pretrained
-
-        save_pretrained(self, save_directory, data, metrics, license)
+        SAVERS["save_pretrained"](self, save_directory, data, metrics, license)
 
     def push_to_hub(self, repo_id, **options) -> str:
         """Upload the model to a repository on the hub. See `levels_more.saving.hub.push_to_hub`."""
-        from levels_more.saving.hub import push_to_hub
-
-        return push_to_hub(self, repo_id, **options)
+        return SAVERS["push_to_hub"](self, repo_id, **options)
 
 
 class Sequential(high_level.Sequential, Model):

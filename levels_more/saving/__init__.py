@@ -2,6 +2,7 @@
 
 import importlib
 
+from levels_more.high_level.model import SAVERS
 from levels_more.missing import absent
 
 # file -> its names. Each file imports a large package, so it is imported only when one of its names is used
@@ -13,6 +14,15 @@ _FILES = {
 }
 _PLACES = {name: file for file, names in _FILES.items() for name in names.split()}
 __all__ = sorted(_PLACES)
+
+
+def _on_first_use(name):
+    """Return a function that calls the one of this name, whose file is imported by the first call."""
+    return lambda model, *arguments, **options: __getattr__(name)(model, *arguments, **options)
+
+
+for _name in ("save", "save_weights", "load_weights", "export", "save_pretrained", "push_to_hub"):
+    SAVERS[_name] = _on_first_use(_name)
 
 
 def __getattr__(name):

@@ -17,11 +17,8 @@ from levels_more.low_level import Module
 from levels_more.mid_level import Dense
 from levels_more.missing import cures_of
 
-LATER = {  # (a file, what it imports from above when it is called): the seed of weights, a model's own methods
+LATER = {  # (a file, what it imports from above when it is called): the seed of weights
     ("levels_more/low_level/random.py", "levels.mid_level"),
-    ("levels_more/high_level/model.py", "levels_more.saving.model"),
-    ("levels_more/high_level/model.py", "levels_more.saving.onnx"),
-    ("levels_more/high_level/model.py", "levels_more.saving.hub"),
 }
 LEVELS = {f"levels_more.{level}" for level in house.LEVELS}
 
