@@ -1,6 +1,7 @@
 """Models with what Keras' models have: metrics, callbacks, data of many kinds, graphs of layers."""
 
 import importlib
+from typing import TYPE_CHECKING
 
 from levels.high_level import (
     Callback, History, batches_of, dnn_classifier, dtype_for, ended, epoch_loss, linear_regression, one_pass, prepared,
@@ -18,6 +19,9 @@ from levels_more.high_level.training import Training
 from levels_more.missing import absent as _absent
 
 __all__ = sorted([*public(globals()), "tasks"])
+
+if TYPE_CHECKING:  # for editors
+    from levels_more.high_level.sklearn import DNNClassifier, DNNRegressor, Estimator, LinearRegressor
 
 _HEAVY = "DNNClassifier", "DNNRegressor", "Estimator", "LinearRegressor"  # their file imports scikit-learn
 

@@ -4,7 +4,9 @@ import functools
 import hashlib
 import json
 import math
+import os
 import threading
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from unittest import mock
@@ -93,7 +95,7 @@ def rebuild(model, config):
         mark(part, path not in config.get("still", ()))
 
 
-def save(model, path):
+def save(model: Model, path: str | os.PathLike) -> None:
     """Make a folder with one file, weights.safetensors: the model's numbers, its optimizer's, and the config as text.
 
     Raises ValueError for a model that is not built, and for an argument that cannot be saved.
@@ -121,7 +123,7 @@ def save(model, path):
     put(arrays | {TEXT: as_bytes(json.dumps(config, indent=1))}, path)
 
 
-def save_weights(model, filepath):
+def save_weights(model: Model, filepath: str | os.PathLike) -> None:
     """Write the numbers of all variables, and nothing else, to one file: `load_weights` of a model like this reads it.
 
     Raises ValueError for a model without variables.
@@ -133,7 +135,7 @@ def save_weights(model, filepath):
     replace(name, safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
 
 
-def load_weights(model, filepath):
+def load_weights(model: Model, filepath: str | os.PathLike) -> None:
     """Set all variables to the numbers that `save_weights` wrote. Floats get the dtypes of the model's variables.
 
     Raises FileNotFoundError or OSError if the file cannot be read, ValueError if it holds other variables or the model
@@ -217,7 +219,7 @@ ABOVE = [folder / "data" / "models" for folder in Path(low_level.__file__).paren
 MODELS = next(filter(Path.is_dir, ABOVE), ABOVE[2])
 
 
-def load_model(path, custom_objects=None):
+def load_model(path: str | os.PathLike, custom_objects: dict[str, Callable] | None = None) -> Model:
     """Load the model in a folder that `save` made, or a pretrained model by its name. No code from the folder runs.
 
     `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises FileNotFoundError
