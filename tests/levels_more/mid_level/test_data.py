@@ -6,7 +6,6 @@ import math
 import re
 import threading
 import time
-import timeit
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,6 @@ from levels_more.low_level import (
     constant,
     exp,
     function,
-    gather,
     reduce_mean,
     reduce_sum,
 )
@@ -380,23 +378,6 @@ def test_there_are_no_rows_where_a_stage_needs_elements(data):
     with pytest.raises(TypeError, match="gives no batches of row numbers; go through the dataset in a loop"):
         data.rows()
     assert next(iter(data)) is not None
-
-
-def test_the_dataset_costs_little():
-    """The row numbers cost little more than NumPy's permutation, cut by NumPy; a walk, little more than its gathers."""
-    task = tasks.rings()
-    x, y, data = constant(task.x), constant(task.y), DataLoader((task.x, task.y), 100, shuffle=True)
-    rows = data.rows()[1]
-    by_hand = min(timeit.repeat(lambda: [(gather(x, i), gather(y, i)) for i in rows], number=1, repeat=20))
-
-    def by_numpy():
-        order = np.random.RandomState(np.random.PCG64([0, 1])).permutation(len(task.x))
-        return np.split(order, range(100, len(order), 100))
-
-    times = [[timeit.timeit(way, number=1) for way in (data.rows, by_numpy)] for _ in range(50)]
-    ours, numpys = map(min, zip(*times, strict=True))
-    assert ours < 3 * numpys
-    assert min(timeit.repeat(lambda: list(data), number=1, repeat=20)) < 2 * by_hand
 
 
 # Threads
