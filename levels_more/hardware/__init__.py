@@ -12,9 +12,9 @@ from levels.support.instructions import exponent, named, rint, scaled, sqrt
 from levels.support.measure import MEASURES, seconds
 from levels_more.hardware.benchmark import Pool, amount, chase_program, measure_latency, measure_reading, read_program
 from levels_more.hardware.devices import MAKERS, copy, fill, placed_on, pool
-from levels_more.hardware.disassembly import trimmed
+from levels_more.hardware.disassembly import instructions_of
 from levels_more.hardware.elementary import cos, maximum, minimum, sin
-from levels_more.hardware.gpu.device import Gpu, RealGpu, launch_kernel, make_gpu, real_cuda, translated
+from levels_more.hardware.gpu.device import Gpu, RealGpu, launch_kernel, make_gpu, real_cuda, for_numba
 from levels_more.hardware.gpu.errors import BarrierError, Endless, GpuError, OutOfBounds, Race, Uninitialised, position
 from levels_more.hardware.gpu.memory import READ, SHARED, Block, Dim3, Thread, View, cuda, note, race, used
 from levels_more.hardware.gpu.scheduler import LAUNCH_LIMITS, SEGMENT, SimulatedLaunch, Traffic, count_traffic, simulate

@@ -13,7 +13,7 @@ from levels_more.compiler.guards import Function, function
 from levels_more.compiler.passes import constant_fold, cse
 from levels_more.low_level import nn, vjps  # (the second adds rules)
 from levels_more.low_level.autodiff import backward, grad, stop_gradient
-from levels_more.low_level.creation import arange, device, moved, ones, ones_like, range, tensor, zeros, zeros_like
+from levels_more.low_level.creation import arange, device, to_device, ones, ones_like, range, tensor, zeros, zeros_like
 from levels_more.low_level.indexing import boolean_mask, slice_of
 from levels_more.low_level.math import divide, floordiv, mod
 from levels_more.low_level.module import Module

@@ -31,7 +31,7 @@ from levels_more.mid_level.metrics import (
 )
 from levels_more.mid_level.names import snake_case
 from levels_more.mid_level.optimizers import (
-    Adam, AdamW, ExponentialDecay, OPTIMIZERS, Optimizer, PiecewiseConstantDecay, RMSprop, SGD, shortened,
+    Adam, AdamW, ExponentialDecay, OPTIMIZERS, Optimizer, PiecewiseConstantDecay, RMSprop, SGD, shorten,
 )
 from levels_more.mid_level.regularizers import L1, L2, REGULARIZERS
 from levels_more.mid_level.stages import (

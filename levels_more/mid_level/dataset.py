@@ -55,7 +55,7 @@ def _then(data, stage, make, length, arrays=None, batches=False):
     return kind(stage, make, length, arrays, batches or data.batches, data.stages)
 
 
-def adopted(data):
+def as_dataset(data):
     """Convert a dataset of the core to a Dataset of this package. One of this package is returned unchanged."""
     if isinstance(data, Dataset):
         return data
@@ -127,7 +127,7 @@ class Dataset(mid_level.Dataset):
         """Tuples with one element of each dataset, until the shortest dataset ends."""
         for data in datasets or [None]:
             expect(isinstance(data, mid_level.Dataset), "zip", data, "datasets")
-        datasets = [*map(adopted, datasets)]
+        datasets = [*map(as_dataset, datasets)]
         length = np.min([data.length for data in datasets])  # NaN if one of them is NaN
         return cls("zip", lambda: zip(*map(_elements, datasets), strict=False), length)
 
@@ -280,7 +280,7 @@ def DataLoader(dataset, batch_size: int = 1, shuffle: bool = False, drop_last: b
         dataset = Dataset.from_tensor_slices(dataset)
     data = dataset
     if isinstance(dataset, mid_level.Dataset):
-        data = adopted(dataset)
+        data = as_dataset(dataset)
     else:
         fits = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, str | type)
         expect(fits, "DataLoader: dataset", dataset, "a dataset or arrays")

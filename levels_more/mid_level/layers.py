@@ -128,7 +128,7 @@ class Drawing(Layer):
         seed = RANDOM.getrandbits(62) if seed is None else check_int(0, f"{type(self).__name__}: seed", seed)
         self.state = Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
 
-    def drawn(self, op, x):
+    def draw(self, op, x):
         """Draw random numbers with this op, with the shape and dtype of x. The next call continues the sequence."""
         drawn = apply(op, self.state, shape=x.shape, dtype=x.dtype)
         self.state.assign(self.state + np.array([0, math.prod(x.shape)]))
@@ -148,7 +148,7 @@ class Dropout(Drawing):
     def call(self, x):
         if not TRAINING.now:
             return x
-        return where(self.drawn("random_uniform", x) < self.rate, 0.0, x / (1.0 - self.rate))
+        return where(self.draw("random_uniform", x) < self.rate, 0.0, x / (1.0 - self.rate))
 
 
 class BatchNormalization(Layer):

@@ -23,7 +23,7 @@ from levels_more.mid_level.update_program import EagerStep
 from levels_more.missing import refuse_arguments
 
 
-def shortened(gradients, norm):
+def shorten(gradients, norm):
     """Scale these gradients by one factor so that their joint norm, √(sum of all squares), is at most `norm`."""
     squares = [reduce_sum(dw * dw) for dw in gradients]
     factor = norm / maximum(sqrt(functools.reduce(operator.add, squares)), norm)
@@ -94,8 +94,8 @@ class Optimizer(optimizers.Optimizer, Module):
         if self.clipvalue is not None:
             gradients = [clip(dw, -self.clipvalue, self.clipvalue) for dw in gradients]
         if self.clipnorm is not None:
-            gradients = [shortened([dw], self.clipnorm)[0] for dw in gradients]
-        return gradients if self.global_clipnorm is None else shortened(gradients, self.global_clipnorm)
+            gradients = [shorten([dw], self.clipnorm)[0] for dw in gradients]
+        return gradients if self.global_clipnorm is None else shorten(gradients, self.global_clipnorm)
 
     def op_by_op(self, gradients, variables):
         """Clip the gradients, and update these variables by them, op by op."""

@@ -13,7 +13,7 @@ from levels_more.checks import expect, file_name
 from levels_more.high_level.model import Model
 from levels_more.high_level.serialization import CLASSES
 from levels_more.saving.files import replace
-from levels_more.saving.model import TEXT, WEIGHTS, check_built, load_model, save, specs_of, stored
+from levels_more.saving.model import TEXT, WEIGHTS, check_built, load_model, read_arrays, save, specs_of
 from levels_more.saving.onnx import onnx_model
 
 with needed():
@@ -133,7 +133,7 @@ def requirements(model):
 
     with tempfile.TemporaryDirectory() as beside:
         save(model, Path(beside, "model"))
-        json.loads(stored(Path(beside, "model", WEIGHTS))[TEXT].tobytes().decode(), object_hook=look)
+        json.loads(read_arrays(Path(beside, "model", WEIGHTS))[TEXT].tobytes().decode(), object_hook=look)
     return sorted(found)
 
 

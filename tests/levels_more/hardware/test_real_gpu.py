@@ -217,7 +217,7 @@ for op in sorted(op for op, kind in KERNELS if kind == "gpu"):
         outcome(op, "gpu", KERNELS[op, "gpu"], arrays, attrs)
 arithmetic = re.compile(r"(?:add|sub|mul|div|fma|mad|rcp|sqrt|min|max|neg|abs|setp|selp|ex2|lg2)\.\S*f64")
 for (op, *types), kernel in seen.items():
-    text, _ = cuda.compile_ptx(gpu.translated(kernel), tuple(types), cc=(9, 0))
+    text, _ = cuda.compile_ptx(gpu.for_numba(kernel), tuple(types), cc=(9, 0))
     doubles = any(str(of.dtype) == "float64" for of in types if hasattr(of, "dtype"))
     if arithmetic.search(text) and not doubles and not op.startswith("random"):
         print("float64:", op)

@@ -100,7 +100,7 @@ def test_threads_save_and_read_at_once(tmp_path):
             errors.append(error)
 
     acts = [lambda made=made: made.save(tmp_path / "m") for made in models]
-    acts += [lambda: saving.stored(tmp_path / "m" / WHOLE)] * 2  # which compares the checksum
+    acts += [lambda: saving.read_arrays(tmp_path / "m" / WHOLE)] * 2  # which compares the checksum
     threads = [threading.Thread(target=tried, args=[act]) for act in acts]
     for thread in threads:
         thread.start()
