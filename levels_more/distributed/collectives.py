@@ -173,14 +173,14 @@ kernel("broadcast", "cpu", planner=_plan_broadcast)(broadcast_kernel)
 TEST_CASES.update({op: [([shape], {}) for shape in ((3,), (2, 3), (0, 4))] for op in COLLECTIVES})
 
 
-def rows_back(dy, y, x, rows=()):
+def _rows_back(dy, y, x, rows=()):
     """The gradient rule of all_gather: of the tensor dy, the rows that belong to this rank's x."""
     count = x.spec.shape[0]
     first = sum(rows[: world().rank]) if rows else count * world().rank
     return dy[first : first + count]
 
 
-VJPS["all_gather"] = (rows_back,)
+VJPS["all_gather"] = (_rows_back,)
 VJPS["all_reduce"] = (lambda dy, y, x: dy,)
 VJPS["broadcast"] = (lambda dy, y, x, root=0: dy * (1.0 if world().rank == root else 0.0),)
 

@@ -9,14 +9,14 @@ from levels_more.missing import absent
 if TYPE_CHECKING:  # for editors
     from levels_more.saving.hub import from_pretrained, push_to_hub, save_pretrained
     from levels_more.saving.model import load_model, load_weights, save, save_weights
-    from levels_more.saving.onnx import ONNX, OnnxWriter, export, onnx_graph, onnx_model
+    from levels_more.saving.onnx import export, onnx_model
     from levels_more.saving.webpage import export_page
 
 # file -> its names. Each file imports a large package, so it is imported only when one of its names is used
 _FILES = {
     "hub": "from_pretrained push_to_hub save_pretrained",
     "model": "load_model load_weights save save_weights",
-    "onnx": "ONNX OnnxWriter export onnx_graph onnx_model",
+    "onnx": "export onnx_model",
     "webpage": "export_page",
 }
 _PLACES = {name: file for file, names in _FILES.items() for name in names.split()}

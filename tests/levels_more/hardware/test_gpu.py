@@ -12,24 +12,11 @@ import greenlet
 import numpy as np
 import pytest
 
-from levels_more.hardware import (
-    LAUNCH_LIMITS,
-    MAKERS,
-    SHARED,
-    BarrierError,
-    Endless,
-    Gpu,
-    GpuError,
-    OutOfBounds,
-    Race,
-    Traffic,
-    Uninitialised,
-    count_traffic,
-    cuda,
-    launch_kernel,
-    pool,
-    real_cuda,
-)
+from levels_more.hardware import MAKERS, GpuError, count_traffic, cuda, launch_kernel, pool
+from levels_more.hardware.gpu.device import Gpu, real_cuda
+from levels_more.hardware.gpu.errors import BarrierError, Endless, OutOfBounds, Race, Uninitialised
+from levels_more.hardware.gpu.memory import SHARED
+from levels_more.hardware.gpu.scheduler import LAUNCH_LIMITS, Traffic
 
 TILE, BLOCK, HALO = 8, 32, 34  # numba wants the size of a shared array as a plain constant
 ORDERS = [None, *range(49)]

@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 
 from course import build, tasks
-from levels_more.hardware import GpuError, RealGpu, cuda, placed_on, pool, real_cuda
-from levels_more.kernels import KERNELS, cases_of, drawn, launch, outcome
+from levels_more.hardware import GpuError, cuda, placed_on, pool
+from levels_more.hardware.gpu.device import RealGpu, real_cuda
+from levels_more.kernels import KERNELS, launch
+from levels_more.kernels.verify import cases_of, drawn, outcome
 from levels_more.low_level import GradientTape, Variable, constant, device, function, reduce_mean, reshape
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"  # by numba, whose threads take a millisecond
@@ -201,7 +203,8 @@ import numba
 import numpy as np
 from numba import cuda
 from levels_more.hardware import pool
-from levels_more.kernels import KERNELS, drawn, outcome, cases_of
+from levels_more.kernels import KERNELS
+from levels_more.kernels.verify import cases_of, drawn, outcome
 from levels_more.hardware.gpu import device as gpu
 from levels_more.kernels import gpu as gpu_kernels, gpu_compiler
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from course import figures, tasks
 from course.figures import tpu as tpu_figures
 from levels_more.hardware import (
-    SIDE,
     Activate,
     Multiply,
     Pool,
@@ -22,6 +21,7 @@ from levels_more.hardware import (
     pool,
     systolic,
 )
+from levels_more.hardware.tpu import SIDE
 
 pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("words_can_be_read")]
 

@@ -13,17 +13,16 @@ from levels_more.mid_level import (
     Dense,
     DenseFeatures,
     MeanSquaredError,
-    bucket_of,
     bucketized_column,
     categorical_column_with_hash_bucket,
     categorical_column_with_identity,
     categorical_column_with_vocabulary_list,
     crossed_column,
     embedding_column,
-    fingerprint,
     indicator_column,
     numeric_column,
 )
+from levels_more.mid_level.hashing import bucket_of, fingerprint
 
 WORDS = ["Adelie", "Chinstrap", "Gentoo"]
 species = categorical_column_with_vocabulary_list("species", WORDS)
