@@ -1,7 +1,7 @@
 """Models with what Keras' models have: metrics, callbacks, data of many kinds, graphs of layers."""
 
 import importlib
-from typing import TYPE_CHECKING
+import typing
 
 from levels.high_level import (
     Callback, History, batches_of, dnn_classifier, dtype_for, ended, epoch_loss, linear_regression, one_pass, prepared,
@@ -20,7 +20,7 @@ from levels_more.missing import absent as _absent
 
 __all__ = sorted([*public(globals()), "tasks"])
 
-if TYPE_CHECKING:  # for editors
+if typing.TYPE_CHECKING:  # for editors
     from levels_more.high_level.sklearn import DNNClassifier, DNNRegressor, Estimator, LinearRegressor
 
 _HEAVY = "DNNClassifier", "DNNRegressor", "Estimator", "LinearRegressor"  # their file imports scikit-learn

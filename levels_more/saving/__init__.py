@@ -1,12 +1,12 @@
 """Save a model: as a folder, as ONNX, as one web page, on a hub."""
 
 import importlib
-from typing import TYPE_CHECKING
+import typing
 
 from levels_more.high_level.model import SAVERS
 from levels_more.missing import absent
 
-if TYPE_CHECKING:  # for editors
+if typing.TYPE_CHECKING:  # for editors
     from levels_more.saving.hub import from_pretrained, push_to_hub, save_pretrained
     from levels_more.saving.model import load_model, load_weights, save, save_weights
     from levels_more.saving.onnx import export, onnx_model

@@ -457,12 +457,6 @@ def test_an_error_leaves_no_greenlets_behind():
     assert alive() <= before
 
 
-@pytest.mark.parametrize("name", ["threadIdx", "blockIdx", "blockDim", "gridDim"])
-def test_outside_of_a_kernel(name):
-    with pytest.raises(GpuError, match="no kernel is running"):
-        getattr(cuda, name)
-
-
 def test_calls_outside_of_a_kernel():
     for call in (lambda: cuda.grid(1), cuda.syncthreads, lambda: cuda.shared.array(1, np.float32)):
         with pytest.raises(GpuError, match="no kernel is running"):
