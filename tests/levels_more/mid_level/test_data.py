@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course import figures, tasks
+from levels_more.hardware import PLACE, placed_on
 from levels_more.kernels import counted
 from levels_more.low_level import (
     GradientTape,
@@ -429,6 +430,14 @@ def test_the_thread_ends_with_its_consumer(end):
             pass
         assert len(seen) == (1000 if end == "whole" else 5)
     assert wait_for(lambda: not prefetching())
+
+
+def test_the_thread_places_numbers_where_its_consumer_does():
+    places = []
+    data = numbers(3).map(lambda n: places.append(PLACE.device.name) or n).prefetch(2)
+    with placed_on("gpu:0"):
+        assert [x.device.name for x in data] == ["gpu:0"] * 3
+    assert places == ["gpu:0"] * 3
 
 
 def test_an_error_of_the_thread_arrives_in_its_place():
