@@ -257,6 +257,25 @@ def test_a_fresh_process_loads_and_trains_on(tmp_path):
     assert np.load(tmp_path / "losses.npy").tolist() == fit(model, 2)
 
 
+ALONE = """
+import sys
+from levels_more.high_level import Input, Sequential
+from levels_more.mid_level import Dense
+model = Sequential([Input((2,)), Dense(1)])
+assert not {"onnx", "safetensors", "huggingface_hub"} & {*sys.modules}
+model.save("model")
+model.save_weights("numbers")
+model.load_weights("numbers")
+model.export("net.onnx")
+model.save_pretrained("shared")
+"""
+
+
+def test_a_model_saves_itself_though_nobody_has_imported_saving(tmp_path):
+    subprocess.run([sys.executable, "-c", ALONE], cwd=tmp_path, env=build.environment(build.ROOT), check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "numbers", "net.onnx", "shared"}
+
+
 # What cannot be saved -------------------------------------------------------------------------------------------------
 
 
