@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from numpy.typing import DTypeLike
+import numpy as np
 
 from levels.hardware import PLACE
 from levels.low_level import trace
@@ -66,7 +66,7 @@ Placeholders = Placeholder | Sequence[Placeholder]  # one, or a list of several
 class Input(Placeholder):
     """A placeholder for rows of that shape. With a name, its rows may be given in a dict, {name: rows}."""
 
-    def __init__(self, shape: Sequence[int], dtype: DTypeLike = "float32", name: str | None = None):
+    def __init__(self, shape: Sequence[int], dtype: str | np.dtype | type = "float32", name: str | None = None):
         self.spec = spec_of(shape, dtype)
         self.layer = None
         self.name = None if name is None else word("Input: name", name)

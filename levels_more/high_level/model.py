@@ -155,7 +155,7 @@ class Model(high_level.Model, Layer):
         validation_data=None,
         shuffle: bool = True,
         class_weight: dict[int, float] | None = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: "ArrayLike | None" = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
@@ -191,7 +191,7 @@ class Model(high_level.Model, Layer):
         y=None,
         batch_size: int = 1024,
         verbose: int = 0,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: "ArrayLike | None" = None,
         steps: int | None = None,
         return_dict: bool = False,
     ) -> float | list[float] | dict[str, float]:

@@ -132,7 +132,7 @@ class Estimator(BaseEstimator):
 class DNNClassifier(ClassifierMixin, Estimator):
     """A net that classifies; its hidden layers have `hidden_units` relus. It needs standardised features."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: "ArrayLike", y: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> Self:
         """X [rows, features], y [rows] of two or more classes, numbers or names; sample_weight [rows] weighs rows.
 
         Sets `classes_`, `model_`, `loss_curve_` and `n_iter_`. Raises ValueError for one class.
@@ -146,17 +146,17 @@ class DNNClassifier(ClassifierMixin, Estimator):
         loss = BinaryCrossentropy if len(self.classes_) == 2 else SparseCategoricalCrossentropy
         return self.train(loss(from_logits=True), X, labels, self.weights(X, sample_weight))
 
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
+    def decision_function(self, X: "ArrayLike") -> np.ndarray:
         """The logit of each class, [rows, classes]; for two classes the logit of the second, [rows]."""
         logits = self.predicted(X)
         return logits if logits.shape[1] > 1 else logits[:, 0]
 
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+    def predict_proba(self, X: "ArrayLike") -> np.ndarray:
         """The probability of each class, [rows, classes]."""
         logits = self.predicted(X)
         return softmax(logits if logits.shape[1] > 1 else np.hstack([0.0 * logits, logits]), axis=1)
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
+    def predict(self, X: "ArrayLike") -> np.ndarray:
         """The likeliest class of each row."""
         likeliest = self.predict_proba(X).argmax(axis=1)
         return self.classes_[likeliest]
@@ -165,7 +165,7 @@ class DNNClassifier(ClassifierMixin, Estimator):
 class DNNRegressor(RegressorMixin, Estimator):
     """A net that predicts a number; its hidden layers have `hidden_units` relus. It needs standardised features."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: "ArrayLike", y: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> Self:
         """X [rows, features], y [rows]; sample_weight [rows] weighs rows. Sets `model_`, `loss_curve_`, `n_iter_`.
 
         It trains on standardised y, because the length of Adam's steps does not depend on the unit of y.
@@ -181,7 +181,7 @@ class DNNRegressor(RegressorMixin, Estimator):
         self.model_.set_weights([*others, kernel * deviation, bias * deviation + mean])
         return self
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
+    def predict(self, X: "ArrayLike") -> np.ndarray:
         """One number for each row."""
         return self.predicted(X)[:, 0]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from levels import mid_level
 from levels.low_level import Operators, Tensor, Variable, as_tensor
@@ -99,7 +99,7 @@ class Layer(mid_level.Layer, Module):
     applies to the layers inside, until the call ends.
     """
 
-    def __init__(self, name: str | None = None, dtype: DTypeLike | None = None, **unknown):
+    def __init__(self, name: str | None = None, dtype: str | np.dtype | type | None = None, **unknown):
         refuse_arguments(type(self).__name__, unknown, type(self))
         super().__init__(numbered(snake_case(type(self).__name__)) if name is None else name, dtype)
 
@@ -134,7 +134,7 @@ class Layer(mid_level.Layer, Module):
     def __call__(self, x: Recorder[Output] | Sequence[Recorder[Output]], training: bool | None = None) -> Output: ...
 
     @overload
-    def __call__(self, x: ArrayLike | dict, training: bool | None = None) -> Tensor: ...
+    def __call__(self, x: "ArrayLike | dict", training: bool | None = None) -> Tensor: ...
 
     @short
     def __call__(self, x, training=None):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from levels.low_level import Symbol, Variable, apply, as_tensor, reduce_sum
 from levels.support.checks import lookup
@@ -44,7 +44,7 @@ class Metric(Reconstructible, Module):
         self,
         shape: int | Sequence[int] = (),
         initializer: str | Callable = "zeros",
-        dtype: DTypeLike = "float32",
+        dtype: str | np.dtype | type = "float32",
         name: str | None = None,
     ) -> Variable:
         """Make a variable of this shape, for a metric with your own `update_state`, `result` and `reset_state`.
@@ -66,7 +66,7 @@ class Metric(Reconstructible, Module):
     def __repr__(self):
         return type(self).__name__
 
-    def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+    def update_state(self, y_true: "ArrayLike", y_pred: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> None:
         """Add a batch. Each row has the weight 1, or its `sample_weight` [batch]."""
         y_pred = as_tensor(whole_as_int64(y_pred))
         y_pred = y_pred if y_pred.dtype.kind == "f" else cast(y_pred, "float32")

@@ -87,7 +87,7 @@ class Dataset(mid_level.Dataset):
         return cls("from_tensor_slices", lambda: np.arange(count), count, arrays)
 
     @classmethod
-    def from_batches(cls, x, y, batches: ArrayLike | Sequence[ArrayLike]) -> "Dataset":
+    def from_batches(cls, x, y, batches: "ArrayLike | Sequence[ArrayLike]") -> "Dataset":
         """One batch (x, y) for each of `batches`: row numbers [steps, batch], or a list of arrays of different sizes.
 
         x, y: what `from_tensor_slices` takes. Raises ValueError if `batches` are not row numbers.

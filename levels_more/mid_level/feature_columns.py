@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from levels.low_level import constant, gather
 from levels.support.checks import check_int, lookup
@@ -127,7 +127,7 @@ def row_by_row(key, num_buckets, table, unknown):
 
 @recipe
 def categorical_column_with_vocabulary_list(
-    key: str, vocabulary_list: ArrayLike, *, default_value: int = -1, num_oov_buckets: int = 0
+    key: str, vocabulary_list: "ArrayLike", *, default_value: int = -1, num_oov_buckets: int = 0
 ) -> CategoricalColumn:
     """The id is the word's index in the list, or -1 for a missing word (see `is_missing`). Others get `default_value`,
     or by hash one of `num_oov_buckets` more ids ("out of vocabulary"). Raises ValueError if a word occurs twice."""
@@ -174,7 +174,7 @@ class DenseFeatures(Layer):
     Raises TypeError for anything that is not a `FeatureColumn`, ValueError for no columns, or for one twice.
     """
 
-    def __init__(self, feature_columns: Sequence[FeatureColumn], dtype: DTypeLike = "float32", **options):
+    def __init__(self, feature_columns: Sequence[FeatureColumn], dtype: str | np.dtype | type = "float32", **options):
         super().__init__(dtype=dtype, **options)
         columns = several("DenseFeatures: feature_columns", feature_columns, "a list of feature columns")
         # tables: the variables of columns that have some
@@ -209,7 +209,7 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
     Raises TypeError for a column that is not numeric, ValueError unless the boundaries ascend.
     """
 
-    def __init__(self, source_column: NumericColumn, boundaries: ArrayLike):
+    def __init__(self, source_column: NumericColumn, boundaries: "ArrayLike"):
         if not isinstance(source_column, NumericColumn):
             raise TypeError(f"bucketized_column: expected a numeric column, got {reprlib.repr(source_column)}")
         try:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from levels import mid_level
 from levels.low_level import Variable, apply, as_tensor, exp, gather, sqrt
@@ -47,7 +47,7 @@ class Dense(mid_level.Dense, Layer):
         bias_initializer: str | Callable = "zeros",
         kernel_regularizer: str | Callable | None = None,
         name: str | None = None,
-        dtype: DTypeLike | None = None,
+        dtype: str | np.dtype | type | None = None,
         input_shape: None = None,
     ):
         if input_shape is not None:
@@ -216,7 +216,7 @@ class Arithmetic(Layer):
     other names, TypeError if `number` is neither a number nor an array.
     """
 
-    def __init__(self, op: str, number: ArrayLike | None = None, left: bool = False, **options):
+    def __init__(self, op: str, number: "ArrayLike | None" = None, left: bool = False, **options):
         super().__init__(**options)
         if word("Arithmetic: op", op) not in ARITHMETIC:
             raise ValueError(f"Arithmetic: op is {op!r}; there are {', '.join(ARITHMETIC)}")

@@ -44,7 +44,7 @@ class Loss(losses.Loss):
         self.check(y_true, y_pred)
         return cast(y_true, y_pred.dtype), y_pred
 
-    def __call__(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> Tensor:
+    def __call__(self, y_true: "ArrayLike", y_pred: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> Tensor:
         """The mean loss, one number. Raises ValueError if y_true, y_pred and the weights do not fit each other."""
         each = self.call(*self.checked(y_true, y_pred))
         return reduce_mean(each if sample_weight is None else weighted(self, each, sample_weight))
@@ -78,7 +78,7 @@ class Reduced(Loss):
         each = reduce_mean(each, -1) if each.spec.shape and each.spec.shape == y_pred.spec.shape else each
         return each if sample_weight is None else weighted(self, each, sample_weight)
 
-    def __call__(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> Tensor:
+    def __call__(self, y_true: "ArrayLike", y_pred: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> Tensor:
         """One number, or one for each sample. Raises ValueError if y_true and y_pred do not fit each other."""
         if self.is_mean:
             if sample_weight is None and self.composite_op and fuses(self.composite_op, y_pred):

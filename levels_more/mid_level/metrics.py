@@ -60,7 +60,7 @@ class BinaryAccuracy(_Binary):
 class Mean(Metric):
     """The mean of all values so far, of tensors [batch, …] or single numbers."""
 
-    def update_state(self, values: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+    def update_state(self, values: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> None:
         values = as_tensor(whole_as_int64(values))
         values = values if values.spec.shape else reshape(values, (1,))
         super().update_state(values, values, sample_weight)

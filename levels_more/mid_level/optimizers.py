@@ -101,7 +101,7 @@ class Optimizer(optimizers.Optimizer, Module):
         """Clip the gradients, and update these variables by them, op by op."""
         super().apply_gradients(zip(self.clipped(gradients), variables, strict=True))
 
-    def apply_gradients(self, grads_and_vars: Iterable[tuple[ArrayLike, Variable]]) -> None:
+    def apply_gradients(self, grads_and_vars: "Iterable[tuple[ArrayLike, Variable]]") -> None:
         gradients, variables = check_pairs(grads_and_vars, Variable, as_tensor)
         program = noted(self, "program")
         if self.trained_variables and program is None:

@@ -14,7 +14,7 @@ class L1(Reconstructible):
     def __init__(self, l1: float = 0.01):
         self.l1 = check_positive("L1: l1", l1, zero=True)
 
-    def __call__(self, w: ArrayLike) -> Tensor:
+    def __call__(self, w: "ArrayLike") -> Tensor:
         return self.l1 * reduce_sum(absolute(as_tensor(w)))
 
 
@@ -24,7 +24,7 @@ class L2(Reconstructible):
     def __init__(self, l2: float = 0.01):
         self.l2 = check_positive("L2: l2", l2, zero=True)
 
-    def __call__(self, w: ArrayLike) -> Tensor:
+    def __call__(self, w: "ArrayLike") -> Tensor:
         w = as_tensor(w)
         return self.l2 * reduce_sum(w * w)
 
