@@ -149,7 +149,7 @@ class Model(high_level.Model, Layer):
         y=None,
         batch_size: int = 32,
         epochs: int = 1,
-        verbose: int = 1,
+        verbose: int | str = 1,
         callbacks: high_level.Callback | Sequence[high_level.Callback] | None = None,
         validation_split: float = 0.0,
         validation_data=None,
@@ -190,7 +190,7 @@ class Model(high_level.Model, Layer):
         x,
         y=None,
         batch_size: int = 1024,
-        verbose: int = 0,
+        verbose: int | str = 0,
         sample_weight: "ArrayLike | None" = None,
         steps: int | None = None,
         return_dict: bool = False,
@@ -210,7 +210,7 @@ class Model(high_level.Model, Layer):
 
     @short
     def predict(
-        self, x, batch_size: int = 1024, verbose: int = 0, steps: int | None = None
+        self, x, batch_size: int = 1024, verbose: int | str = 0, steps: int | None = None
     ) -> np.ndarray | list[np.ndarray]:
         """The model's outputs for all rows of x: a NumPy array, or a list of them. From a Dataset of (x, y) it uses x.
 
