@@ -1,13 +1,16 @@
 """Short tracebacks: what the user wrote and the line that failed, without the framework's frames, as in Keras."""
 
 import functools
+from collections.abc import Callable
 from types import TracebackType
+from typing import TypeVar
 
 SHORT = True  # False: all frames are shown
+Method = TypeVar("Method", bound=Callable)
 KEPT = 4  # frames below the one that was called; with the caller's, and the layer's own, at most eight are shown
 
 
-def short(method):
+def short(method: Method) -> Method:
     """The method; an error that it raises shows the last frames of other files and the one in which it was raised."""
 
     @functools.wraps(method)

@@ -6,12 +6,9 @@ from levels_more.missing import absent
 
 # file -> its names. A file is imported on the first use of one of its names, since these need MPI
 _FILES = {
-    "backend": "Bucket LARGE Rows SingleMessage StagedProgram",
-    "collectives": "COLLECTIVES World all_gather all_reduce all_reduce_kernel broadcast rows_back synchronised"
-    " time_limit world",
-    "data_parallel": "DistributedDataParallel First",
-    "launch": "launched mpiexec",
-    "partition": "BY_ROWS Partitioner shares spread",
+    "collectives": "World all_gather all_reduce broadcast time_limit world",
+    "data_parallel": "DistributedDataParallel",
+    "launch": "mpiexec run_ranks",
 }
 _PLACES = {name: file for file, names in _FILES.items() for name in names.split()}
 __all__ = sorted(_PLACES)

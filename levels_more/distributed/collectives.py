@@ -94,7 +94,7 @@ def _watch(rank):
             os._exit(1)
 
 
-def synchronised(op, call, *args):
+def call_together(op, call, *args):
     """Return call(*args), a call that waits for all ranks in this op, under the time limit."""
     _Wait.op, _Wait.since = op, time.monotonic()
     try:
@@ -119,7 +119,7 @@ def all_gather_kernel(out, x, rows):
         out[...] = x
     else:
         width = out.size // max(1, len(out))
-        synchronised("all_gather", here.comm.Allgatherv, x, [out, [count * width for count in rows]])
+        call_together("all_gather", here.comm.Allgatherv, x, [out, [count * width for count in rows]])
 
 
 def all_reduce_kernel(out, x):
@@ -128,10 +128,10 @@ def all_reduce_kernel(out, x):
     if comm is None:
         out[...] = x
     elif x.dtype != np.float64:
-        synchronised("all_reduce", comm.Allreduce, x, out)
+        call_together("all_reduce", comm.Allreduce, x, out)
     else:
         every = np.empty((comm.size, *x.shape), x.dtype)
-        synchronised("all_reduce", comm.Allgather, x, every)
+        call_together("all_reduce", comm.Allgather, x, every)
         out[...] = 0.0
         for part in every:
             np.add(out, part, out=out)
@@ -141,7 +141,7 @@ def broadcast_kernel(out, x, root):
     """out = the array x of the rank `root`."""
     out[...] = x
     if world().comm is not None:
-        synchronised("broadcast", world().comm.Bcast, out, root)
+        call_together("broadcast", world().comm.Bcast, out, root)
 
 
 def _plan_all_gather(op, function, x, rows=()):
@@ -173,14 +173,14 @@ kernel("broadcast", "cpu", planner=_plan_broadcast)(broadcast_kernel)
 TEST_CASES.update({op: [([shape], {}) for shape in ((3,), (2, 3), (0, 4))] for op in COLLECTIVES})
 
 
-def rows_back(dy, y, x, rows=()):
+def _rows_back(dy, y, x, rows=()):
     """The gradient rule of all_gather: of the tensor dy, the rows that belong to this rank's x."""
     count = x.spec.shape[0]
     first = sum(rows[: world().rank]) if rows else count * world().rank
     return dy[first : first + count]
 
 
-VJPS["all_gather"] = (rows_back,)
+VJPS["all_gather"] = (_rows_back,)
 VJPS["all_reduce"] = (lambda dy, y, x: dy,)
 VJPS["broadcast"] = (lambda dy, y, x, root=0: dy * (1.0 if world().rank == root else 0.0),)
 
@@ -190,7 +190,7 @@ def all_gather(x):
     x = as_tensor(x)
     expect(x.spec.shape, "all_gather: x", x, "an array with rows")
     here = world()
-    rows = synchronised("all_gather", here.comm.allgather, x.spec.shape[0]) if here.comm else (x.spec.shape[0],)
+    rows = call_together("all_gather", here.comm.allgather, x.spec.shape[0]) if here.comm else (x.spec.shape[0],)
     return apply("all_gather", x, rows=tuple(rows))
 
 

@@ -10,7 +10,7 @@ from levels.low_level import DOOR, GradientTape
 from levels.mid_level import RANDOM
 from levels_more.checks import expect
 from levels_more.distributed.backend import Rows
-from levels_more.distributed.collectives import broadcast, synchronised, time_limit, world
+from levels_more.distributed.collectives import broadcast, call_together, time_limit, world
 from levels_more.distributed.partition import spread
 from levels_more.high_level.data_adapter import as_list
 from levels_more.high_level.fit import CallbackList, attach
@@ -50,7 +50,7 @@ def _alone():
 
 def _broadcast_object(op, comm, value):
     """The `value` of rank 0, on all ranks. Raises RuntimeError if rank 0 is in another op."""
-    said, value = synchronised(op, comm.bcast, (op, value))
+    said, value = call_together(op, comm.bcast, (op, value))
     if said != op:
         cure = "call fit, evaluate, predict and save on all ranks; model.module is the model alone"
         raise RuntimeError(f"rank {comm.rank} is in {op}, and rank 0 in {said}; {cure}")
@@ -137,7 +137,7 @@ class First(Callback):
         check_equal("rows", Rows.sum)
         check_equal("weights", hashlib.sha256(b"".join(w.tobytes() for w in self.model.get_weights())).digest())
         self.tell(lambda: self.listeners.on_epoch_end(epoch, logs), logs)
-        if world().size > 1 and any(synchronised("on_epoch_end", world().comm.allgather, bool(self.pressed))):
+        if world().size > 1 and any(call_together("on_epoch_end", world().comm.allgather, bool(self.pressed))):
             self.model.training.watch.pressed.append(True)  # the watch, which is called next, checks it
 
     def on_train_end(self, logs):
@@ -151,7 +151,7 @@ class First(Callback):
 def check_equal(what, own):
     """Raise RuntimeError if this rank's `what`, rows or weights, differ from another's; `own` is their checksum."""
     if world().comm is not None:
-        sums = synchronised("check_equal", world().comm.allgather, own)
+        sums = call_together("check_equal", world().comm.allgather, own)
         others = [rank for rank, sum in enumerate(sums) if sum != own]
         if others:
             cure = "give all ranks the same data, of which each does its share, and the same program"
@@ -179,7 +179,7 @@ def spread_state(model, given=()):
         return
     mine = {"has the variables": [str(v.spec) for v in _state(model)], "is given": fingerprint(given)}
     RANDOM.setstate(_broadcast_object("fit, evaluate or predict", comm, RANDOM.getstate()))
-    found = synchronised("spread_state", comm.allgather, mine)
+    found = call_together("spread_state", comm.allgather, mine)
     for what, cure in (("has the variables", "build or load it on all ranks"), ("is given", "give all ranks the same")):
         for rank, other in enumerate(found):
             if other[what] != mine[what]:

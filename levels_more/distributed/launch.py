@@ -17,7 +17,7 @@ def mpiexec():
     return found
 
 
-def launched(ranks, *command):
+def run_ranks(ranks, *command):
     """Run `python *command` in that many ranks and wait. Returns the exit status; if it is not 0, prints what to do."""
     process = subprocess.Popen([mpiexec(), "-n", str(ranks), sys.executable, *command])
     status = None
@@ -37,6 +37,6 @@ if __name__ == "__main__":
             "python -m levels_more.distributed.launch 4 train.py"
         )
     try:
-        sys.exit(launched(*sys.argv[1:]))
+        sys.exit(run_ranks(*sys.argv[1:]))
     except FileNotFoundError as error:
         sys.exit(str(error))

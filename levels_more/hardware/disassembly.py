@@ -5,7 +5,7 @@ import re
 from levels.support.machine import optimised, target_machine
 
 
-def trimmed(assembly):
+def instructions_of(assembly):
     """The instructions of an assembly text and the labels that they jump to, without directives and comments."""
     body = assembly.split("program:", 1)[1].splitlines()
     lines = [re.split(r"\s*(?:##|//|;|# )", line)[0].expandtabs(8).rstrip() for line in body]
@@ -17,4 +17,4 @@ def trimmed(assembly):
 def listing(program):
     """The machine instructions of this processor for a Program, or for a text in LLVM's language."""
     target = target_machine()
-    return trimmed(target.emit_assembly(optimised(getattr(program, "text", program), target)))
+    return instructions_of(target.emit_assembly(optimised(getattr(program, "text", program), target)))

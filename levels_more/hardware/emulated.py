@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from levels_more.hardware.targets import laid_out
+from levels_more.hardware.targets import addresses_of
 
 # their addresses in the emulated memory
 CODE = 0x100000
@@ -17,14 +17,14 @@ STACK = 0x7000000
 BACK = 0x900000
 DATA = 0x10000000
 MEGABYTE = 1 << 20
-# Relocation types: how `linked` writes an address into an instruction
+# Relocation types: how `link` writes an address into an instruction
 # (https://github.com/ARM-software/abi-aa/blob/main/aaelf64/aaelf64.rst). {type: bits that the address is shifted right}
 PAGE = 275
 LOW = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
 MOVES = {264: 0, 266: 16, 268: 32, 269: 48}
 
 
-def linked(code):
+def link(code):
     """Link an object file. Returns (the bytes to place at CODE, the address of the first instruction)."""
     from elftools.elf.elffile import ELFFile
 
@@ -62,11 +62,11 @@ def run_arm(code, program, memory, words):
         import unicorn
         from unicorn import arm64_const as arm
 
-        image, start = linked(code)
+        image, start = link(code)
     except ModuleNotFoundError as error:
         raise RuntimeError(f"run_arm needs {error.name}: `python3 -m course setup` installs it") from None
     machine = unicorn.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
-    places, end = laid_out(memory, DATA + 8 * len(words))
+    places, end = addresses_of(memory, DATA + 8 * len(words))
     for address, size in ((CODE, MEGABYTE), (STACK, MEGABYTE), (BACK, 4096), (DATA, end - DATA)):
         machine.mem_map(address, -(-size // 4096) * 4096)
     machine.mem_write(CODE, image)

@@ -16,7 +16,7 @@ from llvmlite import binding as llvm
 from levels.hardware import Buffer, Program
 from levels.support.calls import checked
 from levels.support.machine import optimised
-from levels_more.hardware.disassembly import trimmed
+from levels_more.hardware.disassembly import instructions_of
 
 
 class Target(NamedTuple):
@@ -48,7 +48,7 @@ def compiled_for(program, target):
 def listing_for(program, target):
     """The machine instructions of a Program, or of a list of programs, for a target, as assembly text."""
     machine = machine_for(target)
-    return trimmed(machine.emit_assembly(optimised(text_of(program), machine)))
+    return instructions_of(machine.emit_assembly(optimised(text_of(program), machine)))
 
 
 @functools.cache
@@ -163,7 +163,7 @@ def run_wasm(code, program, memory, words):
         import wasmtime
     except ModuleNotFoundError:
         raise RuntimeError("run_on('wasm32') needs wasmtime: `python3 -m course setup` installs it") from None
-    places, end = laid_out(memory, 64 + 8 * len(words))
+    places, end = addresses_of(memory, 64 + 8 * len(words))
     store = wasmtime.Store()
     pages = wasmtime.Limits(end // 65536 + 1, None)
     linear = wasmtime.Memory(store, wasmtime.MemoryType(pages))
@@ -183,7 +183,7 @@ def run_wasm(code, program, memory, words):
     return seconds
 
 
-def laid_out(memory, start):
+def addresses_of(memory, start):
     """({name of an array: its address}, where the last one ends): one after the other, at multiples of 64 bytes."""
     places = {}
     for name, array in memory.items():

@@ -1,12 +1,14 @@
 """Models with what Keras' models have: metrics, callbacks, data of many kinds, graphs of layers."""
 
 import importlib
+import typing
 
 from levels.high_level import (
     Callback, History, batches_of, dnn_classifier, dtype_for, ended, epoch_loss, linear_regression, one_pass, prepared,
     run_epochs, run_training, tasks,
 )
 from levels.support.fronts import public
+from levels_more import saving  # (it adds methods of a model)
 from levels_more.high_level.callbacks import (
     EarlyStopping, LambdaCallback, LearningRateScheduler, ModelCheckpoint, Monitor, ReduceLROnPlateau, TerminateOnNaN,
 )
@@ -17,6 +19,9 @@ from levels_more.high_level.training import Training
 from levels_more.missing import absent as _absent
 
 __all__ = sorted([*public(globals()), "tasks"])
+
+if typing.TYPE_CHECKING:  # for editors
+    from levels_more.high_level.sklearn import DNNClassifier, DNNRegressor, Estimator, LinearRegressor
 
 _HEAVY = "DNNClassifier", "DNNRegressor", "Estimator", "LinearRegressor"  # their file imports scikit-learn
 

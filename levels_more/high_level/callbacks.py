@@ -1,7 +1,9 @@
 """Callbacks: listeners around the training loop."""
 
 import math
+import os
 import re
+from collections.abc import Callable
 
 from levels.high_level import Callback
 from levels.support.checks import check_bool, check_int, check_positive, real
@@ -34,7 +36,7 @@ class Monitor(Callback):
     not show whether more of it is better or less.
     """
 
-    def __init__(self, monitor, mode="auto", min_delta=0):
+    def __init__(self, monitor: str, mode: str = "auto", min_delta: float = 0):
         if not isinstance(mode, str) or mode not in ("auto", "min", "max"):
             raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
         word(f"{type(self).__name__}: monitor", monitor)
@@ -75,13 +77,13 @@ class EarlyStopping(Monitor):
 
     def __init__(
         self,
-        monitor="val_loss",
-        min_delta=0,
-        patience=0,
-        mode="auto",
-        restore_best_weights=False,
+        monitor: str = "val_loss",
+        min_delta: float = 0,
+        patience: int = 0,
+        mode: str = "auto",
+        restore_best_weights: bool = False,
         *,
-        verbose=0,
+        verbose: int = 0,
         **unknown,
     ):
         refuse_arguments("EarlyStopping", unknown)
@@ -134,7 +136,14 @@ class ModelCheckpoint(Monitor):
     """
 
     def __init__(
-        self, filepath, monitor="val_loss", save_best_only=False, mode="auto", *, save_weights_only=False, verbose=0
+        self,
+        filepath: str | os.PathLike,
+        monitor: str = "val_loss",
+        save_best_only: bool = False,
+        mode: str = "auto",
+        *,
+        save_weights_only: bool = False,
+        verbose: int = 0,
     ):
         super().__init__(monitor, mode)
         name = "ModelCheckpoint: filepath"
@@ -177,7 +186,15 @@ class ReduceLROnPlateau(Monitor):
     """
 
     def __init__(
-        self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, min_lr=0.0, *, verbose=0
+        self,
+        monitor: str = "val_loss",
+        factor: float = 0.1,
+        patience: int = 10,
+        mode: str = "auto",
+        min_delta: float = 1e-4,
+        min_lr: float = 0.0,
+        *,
+        verbose: int = 0,
     ):
         super().__init__(monitor, mode, min_delta)
         self.verbose = is_verbose("ReduceLROnPlateau: verbose", verbose)
@@ -206,7 +223,7 @@ class LearningRateScheduler(Callback):
     `verbose=1` prints it. Raises TypeError, before the training, if the optimizer has a schedule.
     """
 
-    def __init__(self, schedule, verbose=0):
+    def __init__(self, schedule: Callable, verbose: int = 0):
         self.schedule = called("LearningRateScheduler", schedule, "a function of the epoch and the last rate")
         self.verbose = is_verbose("LearningRateScheduler: verbose", verbose)
 
@@ -236,7 +253,7 @@ class LambdaCallback(Callback):
     The loss of a batch is that of its step; Keras tells the mean of the epoch so far.
     """
 
-    def __init__(self, **functions):
+    def __init__(self, **functions: Callable | None):
         for name, function in functions.items():
             heard = name.startswith("on_") and (hasattr(Callback, name) or name in (BEGIN, END))
             expect(heard, "LambdaCallback: an argument", name, "a method of callbacks, such as on_epoch_end")

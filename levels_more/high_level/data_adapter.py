@@ -16,7 +16,7 @@ from levels_more.high_level.recompile import CachedFunction
 from levels_more.high_level.tables import arrays_of, check_rows, is_table
 from levels_more.low_level.ops import reshape
 from levels_more.mid_level.base_layer import ColumnTensors
-from levels_more.mid_level.dataset import Dataset, adopted
+from levels_more.mid_level.dataset import Dataset, as_dataset
 from levels_more.mid_level.notes import note, noted
 
 
@@ -227,7 +227,7 @@ def as_data(x, steps, name, again=False):
 
     Raises ValueError if it gives single rows, or if it never ends and `steps` is None.
     """
-    data = adopted(x) if isinstance(x, mid_level.Dataset) else Dataset.from_generator(lambda: x)
+    data = as_dataset(x) if isinstance(x, mid_level.Dataset) else Dataset.from_generator(lambda: x)
     if data.arrays is not None and not data.batches:
         raise ValueError(f"{data} gives single rows; make batches of them, with .batch(32)")
     if steps is not None:

@@ -1,5 +1,9 @@
 """Placeholders for tensors that are not known yet. Calling layers on them makes a graph of layers."""
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from levels.hardware import PLACE
 from levels.low_level import trace
 from levels.support.parts import Reconstructible
@@ -35,7 +39,7 @@ def operator_pair(op):
 class Placeholder(Reconstructible):
     """An input or output of a layer that has no numbers yet. `layer` made it; for an `Input` that is None."""
 
-    def through(self, layer, inputs, training=None):
+    def through(self, layer, inputs, training=None) -> "Call":
         """The call of a layer on placeholders."""
         return Call(layer, inputs, *[] if training is None else [training])
 
@@ -56,10 +60,13 @@ class Placeholder(Reconstructible):
         return f"{type(self).__name__} of shape {self.shape}"
 
 
+Placeholders = Placeholder | Sequence[Placeholder]  # one, or a list of several
+
+
 class Input(Placeholder):
     """A placeholder for rows of that shape. With a name, its rows may be given in a dict, {name: rows}."""
 
-    def __init__(self, shape, dtype="float32", name=None):
+    def __init__(self, shape: Sequence[int], dtype: str | np.dtype | type = "float32", name: str | None = None):
         self.spec = spec_of(shape, dtype)
         self.layer = None
         self.name = None if name is None else word("Input: name", name)

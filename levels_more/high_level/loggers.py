@@ -21,7 +21,7 @@ class CSVLogger(Callback):
     The header has the names of the first epoch. Other names of later epochs are left out; missing ones stay empty.
     """
 
-    def __init__(self, filename):
+    def __init__(self, filename: str | os.PathLike):
         self.path = Path(file_name("CSVLogger: filename", filename))
 
     def on_train_begin(self):
@@ -71,7 +71,7 @@ class TensorBoard(Callback):
     Raises TypeError for a model of the core.
     """
 
-    def __init__(self, log_dir="logs", histogram_freq=0):
+    def __init__(self, log_dir: str | os.PathLike = "logs", histogram_freq: int = 0):
         self.log_dir = Path(file_name("TensorBoard: log_dir", log_dir))
         self.histogram_freq = check_int(0, "TensorBoard: histogram_freq", histogram_freq)
 

@@ -1,10 +1,13 @@
 """Models with their own training loop, as in Keras: `fit` with callbacks and validation, graphs of layers, saving."""
 
+import os
 import warnings
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from levels import high_level
+from levels import high_level, mid_level
 from levels.low_level import Operators, Tensor, Variable, as_tensor
 from levels.mid_level import Layer as CoreLayer
 from levels.support.checks import check_bool, check_int
@@ -23,7 +26,7 @@ from levels_more.high_level.fit import (
     validation_share,
     verbosity,
 )
-from levels_more.high_level.functional import Placeholder, dry_run, in_order
+from levels_more.high_level.functional import Placeholder, Placeholders, dry_run, in_order
 from levels_more.high_level.outputs import by_output, print_summary
 from levels_more.high_level.training import Training
 from levels_more.low_level.autodiff import leading_to
@@ -31,6 +34,8 @@ from levels_more.mid_level.base_layer import Layer
 from levels_more.mid_level.names import numbered
 from levels_more.mid_level.notes import note, noted
 from levels_more.missing import lacking
+
+SAVERS = {}  # "save" -> function(model, …): methods that levels_more.saving adds
 
 
 @lacking("to_json", "get_layer", "pop", "inputs", "outputs", "train_on_batch", "test_on_batch", "predict_on_batch")
@@ -41,7 +46,9 @@ class Model(high_level.Model, Layer):
     steps = None  # for a graph: its calls, each after the calls that it needs
     untraced = frozenset(["history", "stop_training"])  # attributes that may change without any effect on a trace
 
-    def __init__(self, inputs=None, outputs=None, name=None):
+    def __init__(
+        self, inputs: Placeholders | None = None, outputs: Placeholders | None = None, name: str | None = None
+    ):
         graph = inputs is not None or outputs is not None
         if graph and name is None and type(self).__name__ == "Model":
             name = numbered("functional")  # as in Keras
@@ -108,7 +115,13 @@ class Model(high_level.Model, Layer):
             values[step] = step.layer(unwrap_single([values[x] for x in step.inputs]), step.training)
         return unwrap_single([values[y] for y in self.outputs])
 
-    def compile(self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None) -> None:
+    def compile(
+        self,
+        optimizer: str | mid_level.optimizers.Optimizer = "rmsprop",
+        loss: str | Callable | Sequence | dict | None = "mse",
+        metrics: Sequence | dict | None = (),
+        loss_weights: Sequence[float] | dict[str, float] | None = None,
+    ) -> None:
         """Choose how to train, by names or objects. loss: one, or a list with one for each output, which may be None.
 
         metrics: a list for the only output, or with a list for each output; or None. One metric counts for all outputs.
@@ -134,20 +147,20 @@ class Model(high_level.Model, Layer):
         self,
         x,
         y=None,
-        batch_size=32,
-        epochs=1,
-        verbose=1,
-        callbacks=None,
-        validation_split=0.0,
+        batch_size: int = 32,
+        epochs: int = 1,
+        verbose: int | str = 1,
+        callbacks: high_level.Callback | Sequence[high_level.Callback] | None = None,
+        validation_split: float = 0.0,
         validation_data=None,
-        shuffle=True,
-        class_weight=None,
-        sample_weight=None,
-        initial_epoch=0,
-        steps_per_epoch=None,
-        validation_steps=None,
-        validation_batch_size=1024,
-        seed=None,
+        shuffle: bool = True,
+        class_weight: dict[int, float] | None = None,
+        sample_weight: "ArrayLike | None" = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int = 1024,
+        seed: int | None = None,
     ) -> high_level.History:
         """Train on arrays x, y or on a Dataset of batches; returns a History. The same seed gives the same row orders.
 
@@ -173,7 +186,14 @@ class Model(high_level.Model, Layer):
 
     @short
     def evaluate(
-        self, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False
+        self,
+        x,
+        y=None,
+        batch_size: int = 1024,
+        verbose: int | str = 0,
+        sample_weight: "ArrayLike | None" = None,
+        steps: int | None = None,
+        return_dict: bool = False,
     ) -> float | list[float] | dict[str, float]:
         """The mean loss over all rows. With metrics, as in Keras, a list with the loss first; or {name: number}.
 
@@ -189,7 +209,9 @@ class Model(high_level.Model, Layer):
         return logs
 
     @short
-    def predict(self, x, batch_size=1024, verbose=0, steps=None) -> np.ndarray | list[np.ndarray]:
+    def predict(
+        self, x, batch_size: int = 1024, verbose: int | str = 0, steps: int | None = None
+    ) -> np.ndarray | list[np.ndarray]:
         """The model's outputs for all rows of x: a NumPy array, or a list of them. From a Dataset of (x, y) it uses x.
 
         `verbose` is accepted as in Keras, but nothing is shown. Raises ValueError if there is no batch.
@@ -235,7 +257,7 @@ class Model(high_level.Model, Layer):
         return [part for path, part in found.items() if path and not any(p and path.startswith(f"{p}.") for p in found)]
 
     @property
-    def layers(self):
+    def layers(self) -> list[CoreLayer]:
         """The list of layers that it was made of or, if it was made of none, its `outer_layers`."""
         return vars(self)["layers"] if "layers" in vars(self) else self.outer_layers()
 
@@ -243,50 +265,40 @@ class Model(high_level.Model, Layer):
     def layers(self, layers):
         vars(self)["layers"] = layers
 
-    def save(self, path) -> None:
+    def save(self, path: str | os.PathLike) -> None:
         """Save the model to a folder that `load_model` reads. See `levels_more.saving.model.save`."""
-        from levels_more.saving.model import save
+        SAVERS["save"](self, path)
 
-        save(self, path)
-
-    def save_weights(self, filepath) -> None:
+    def save_weights(self, filepath: str | os.PathLike) -> None:
         """Write the numbers of all variables to one file. Raises ValueError for a model without variables."""
-        from levels_more.saving.model import save_weights
+        SAVERS["save_weights"](self, filepath)
 
-        save_weights(self, filepath)
-
-    def load_weights(self, filepath) -> None:
+    def load_weights(self, filepath: str | os.PathLike) -> None:
         """Read the numbers that `save_weights` wrote. Raises FileNotFoundError, ValueError if the variables differ."""
-        from levels_more.saving.model import load_weights
+        SAVERS["load_weights"](self, filepath)
 
-        load_weights(self, filepath)
-
-    def export(self, path, format="onnx") -> None:
+    def export(self, path: str | os.PathLike, format: str = "onnx") -> None:
         """Write the computation of `predict` as an ONNX file. See `levels_more.saving.onnx.export`."""
-        from levels_more.saving.onnx import export
+        SAVERS["export"](self, path, format)
 
-        export(self, path, format)
-
-    def save_pretrained(self, save_directory, data=None, metrics=None, license=None) -> None:
+    def save_pretrained(self, save_directory: str | os.PathLike, data=None, metrics=None, license=None) -> None:
         """Save the model to a folder in the layout of a hub. See `levels_more.saving.hub.save_pretrained`."""
-        from levels_more.saving.hub import save_pretrained
+        SAVERS["save_pretrained"](self, save_directory, data, metrics, license)
 
-        save_pretrained(self, save_directory, data, metrics, license)
-
-    def push_to_hub(self, repo_id, **options) -> str:
+    def push_to_hub(self, repo_id: str, **options) -> str:
         """Upload the model to a repository on the hub. See `levels_more.saving.hub.push_to_hub`."""
-        from levels_more.saving.hub import push_to_hub
-
-        return push_to_hub(self, repo_id, **options)
+        return SAVERS["push_to_hub"](self, repo_id, **options)
 
 
 class Sequential(high_level.Sequential, Model):
     """Layers in a row, each called on the output of the one before. An `Input` may come first."""
 
-    def __init__(self, layers=(), name=None):
+    layers: list[CoreLayer]
+
+    def __init__(self, layers: Sequence[CoreLayer | Placeholder] = (), name: str | None = None):
         super().__init__(layers, name)
 
-    def add(self, layer) -> None:
+    def add(self, layer: CoreLayer | Placeholder) -> None:
         """Add a layer at the end. After an `Input` it is built at once. Raises TypeError for anything but a layer."""
         if isinstance(layer, Placeholder) and not self.layers:
             note(self, first=layer)  # the Input

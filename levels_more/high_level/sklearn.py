@@ -1,8 +1,11 @@
 """Estimators for scikit-learn, which make and fit a model."""
 
 import warnings
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from levels.support.checks import check_bool, check_int
 from levels_more import needed
@@ -41,14 +44,14 @@ class Estimator(BaseEstimator):
 
     def __init__(
         self,
-        hidden_units=(4, 8),
-        learning_rate=0.01,
-        epochs=400,
-        batch_size=32,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        random_state=None,
+        hidden_units: Sequence[int] = (4, 8),
+        learning_rate: float = 0.01,
+        epochs: int = 400,
+        batch_size: int = 32,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        random_state: int | np.random.RandomState | None = None,
     ):
         self.hidden_units = hidden_units
         self.random_state = random_state
@@ -129,7 +132,7 @@ class Estimator(BaseEstimator):
 class DNNClassifier(ClassifierMixin, Estimator):
     """A net that classifies; its hidden layers have `hidden_units` relus. It needs standardised features."""
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: "ArrayLike", y: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> Self:
         """X [rows, features], y [rows] of two or more classes, numbers or names; sample_weight [rows] weighs rows.
 
         Sets `classes_`, `model_`, `loss_curve_` and `n_iter_`. Raises ValueError for one class.
@@ -143,17 +146,17 @@ class DNNClassifier(ClassifierMixin, Estimator):
         loss = BinaryCrossentropy if len(self.classes_) == 2 else SparseCategoricalCrossentropy
         return self.train(loss(from_logits=True), X, labels, self.weights(X, sample_weight))
 
-    def decision_function(self, X):
+    def decision_function(self, X: "ArrayLike") -> np.ndarray:
         """The logit of each class, [rows, classes]; for two classes the logit of the second, [rows]."""
         logits = self.predicted(X)
         return logits if logits.shape[1] > 1 else logits[:, 0]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: "ArrayLike") -> np.ndarray:
         """The probability of each class, [rows, classes]."""
         logits = self.predicted(X)
         return softmax(logits if logits.shape[1] > 1 else np.hstack([0.0 * logits, logits]), axis=1)
 
-    def predict(self, X):
+    def predict(self, X: "ArrayLike") -> np.ndarray:
         """The likeliest class of each row."""
         likeliest = self.predict_proba(X).argmax(axis=1)
         return self.classes_[likeliest]
@@ -162,7 +165,7 @@ class DNNClassifier(ClassifierMixin, Estimator):
 class DNNRegressor(RegressorMixin, Estimator):
     """A net that predicts a number; its hidden layers have `hidden_units` relus. It needs standardised features."""
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: "ArrayLike", y: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> Self:
         """X [rows, features], y [rows]; sample_weight [rows] weighs rows. Sets `model_`, `loss_curve_`, `n_iter_`.
 
         It trains on standardised y, because the length of Adam's steps does not depend on the unit of y.
@@ -178,7 +181,7 @@ class DNNRegressor(RegressorMixin, Estimator):
         self.model_.set_weights([*others, kernel * deviation, bias * deviation + mean])
         return self
 
-    def predict(self, X):
+    def predict(self, X: "ArrayLike") -> np.ndarray:
         """One number for each row."""
         return self.predicted(X)[:, 0]
 
@@ -188,13 +191,13 @@ class LinearRegressor(DNNRegressor):
 
     def __init__(
         self,
-        learning_rate=0.01,
-        epochs=400,
-        batch_size=32,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        random_state=None,
+        learning_rate: float = 0.01,
+        epochs: int = 400,
+        batch_size: int = 32,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        random_state: int | np.random.RandomState | None = None,
     ):
         given = learning_rate, epochs, batch_size, early_stopping, validation_fraction, n_iter_no_change, random_state
         super().__init__((), *given)

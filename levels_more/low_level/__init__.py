@@ -13,8 +13,8 @@ from levels_more.compiler.guards import Function, function
 from levels_more.compiler.passes import constant_fold, cse
 from levels_more.low_level import nn, vjps  # (the second adds rules)
 from levels_more.low_level.autodiff import backward, grad, stop_gradient
-from levels_more.low_level.creation import arange, device, moved, ones, ones_like, range, tensor, zeros, zeros_like
-from levels_more.low_level.indexing import boolean_mask, slice_of
+from levels_more.low_level.creation import arange, device, ones, ones_like, range, tensor, zeros, zeros_like
+from levels_more.low_level.indexing import boolean_mask
 from levels_more.low_level.math import divide, floordiv, mod
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import (
@@ -22,11 +22,11 @@ from levels_more.low_level.ops import (
     log_softmax, logical_and, logical_not, logical_or, matmul, maximum, minimum, one_hot, reduce_all, reduce_any,
     reduce_max, reduce_mean, reduce_min, reshape, sin, softmax, square, swapaxes, tanh, transpose, where,
 )
-from levels_more.low_level.random import Generator, normal, set_seed, shuffle, uniform
+from levels_more.low_level.random import normal, set_seed, shuffle, uniform
 from levels_more.low_level.shape import (
     expand_dims, fancy_index, largest, reduce_std, reduce_variance, smallest, squeeze, stack, take, take_along,
 )
-from levels_more.compiler.eager.tapes import GradientTape, quickest_walk
+from levels_more.compiler.eager.tapes import GradientTape
 from levels_more.missing import absent as _absent
 
 __all__ = sorted([*public(globals()), "nn", "tasks"])

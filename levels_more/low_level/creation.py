@@ -71,7 +71,7 @@ arange = range  # PyTorch's name
 device = placed_on  # inside `with device(name):`, new tensors and variables are placed there
 
 
-def moved(x, name):
+def to_device(x, name):
     """Return a tensor with the numbers of x on the device of that name. Raises LookupError if there is none."""
     x = as_tensor(x)
     place = pool().get(str(name))
@@ -86,7 +86,7 @@ def moved(x, name):
     return y
 
 
-OPERATORS["to"] = moved
+OPERATORS["to"] = to_device
 
 
 def copied(kind, array, name, *more):
@@ -96,4 +96,4 @@ def copied(kind, array, name, *more):
 
 copyreg.pickle(Tensor, lambda x: (copied, (as_tensor, x.numpy(), x.device.name)))
 copyreg.pickle(Variable, lambda v: (copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))
-VJPS["to"] = (lambda dy, y, x, name: moved(dy, x.device.name),)
+VJPS["to"] = (lambda dy, y, x, name: to_device(dy, x.device.name),)

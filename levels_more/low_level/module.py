@@ -4,7 +4,7 @@ import math
 from inspect import getattr_static
 
 from levels import low_level
-from levels.low_level import OPERATORS
+from levels.low_level import OPERATORS, Variable
 from levels.support.operators import Elsewhere
 from levels_more.low_level.signatures import Arguments
 from levels_more.missing import lacking
@@ -29,11 +29,13 @@ class Module(low_level.Module):
     """The core's Module, extended by `count`."""
 
     __signature__ = Arguments()
+    variables: list[Variable]  # properties of the core
+    trainable_variables: list[Variable]
 
     def __dir__(self):
         """Return the names of attributes, without those that are told to be elsewhere."""
         return [name for name in super().__dir__() if not isinstance(getattr_static(self, name, None), Elsewhere)]
 
-    def count(self):
+    def count(self) -> int:
         """Return how many numbers the variables hold in total."""
         return sum(math.prod(variable.shape) for variable in self.variables)

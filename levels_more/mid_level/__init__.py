@@ -7,36 +7,29 @@ from levels.support.fronts import public
 from levels.support.parts import Reconstructible
 from levels_more.mid_level import layers, losses, metrics, optimizers
 from levels_more.mid_level.base_layer import Layer
-from levels_more.mid_level.base_metric import Metric, ratio
-from levels_more.mid_level.csv_files import column
+from levels_more.mid_level.base_metric import Metric
 from levels_more.mid_level.dataset import DataLoader, Dataset
 from levels_more.mid_level.feature_columns import (
-    BucketizedColumn, CategoricalColumn, DenseFeatures, EmbeddingColumn, FeatureColumn, IndicatorColumn, NumericColumn,
-    bucketized_column, categorical_column_with_hash_bucket, categorical_column_with_identity,
-    categorical_column_with_vocabulary_list, crossed_column, embedding_column, indicator_column, numeric_column, recipe,
-    row_by_row, values_of,
+    BucketizedColumn, CategoricalColumn, DenseFeatures, EmbeddingColumn, FeatureColumn, IndicatorColumn,
+    NumericColumn, bucketized_column, categorical_column_with_hash_bucket, categorical_column_with_identity,
+    categorical_column_with_vocabulary_list, crossed_column, embedding_column, indicator_column, numeric_column,
 )
-from levels_more.mid_level.hashing import bucket_of, fingerprint
 from levels_more.mid_level.initializers import INITIALIZERS, truncated_normal
 from levels_more.mid_level.layers import (
     ACTIVATIONS, Activation, Arithmetic, BatchNormalization, Concatenate, Dense, Dropout, Embedding, Flatten,
 )
 from levels_more.mid_level.losses import (
     BinaryCrossentropy, CategoricalCrossentropy, Crossentropy, LOSSES, Loss, MeanAbsoluteError, MeanSquaredError,
-    Reduced, SparseCategoricalCrossentropy, check_classes, weighted,
+    Reduced, SparseCategoricalCrossentropy,
 )
 from levels_more.mid_level.metrics import (
     AUC, AccuracyByShape, BinaryAccuracy, Calculated, CategoricalAccuracy, METRICS, Mean, MeanLoss, Precision, R2Score,
     Recall, SparseCategoricalAccuracy,
 )
-from levels_more.mid_level.names import snake_case
 from levels_more.mid_level.optimizers import (
-    Adam, AdamW, ExponentialDecay, OPTIMIZERS, Optimizer, PiecewiseConstantDecay, RMSprop, SGD, shortened,
+    Adam, AdamW, ExponentialDecay, OPTIMIZERS, Optimizer, PiecewiseConstantDecay, RMSprop, SGD,
 )
 from levels_more.mid_level.regularizers import L1, L2, REGULARIZERS
-from levels_more.mid_level.stages import (
-    as_array, as_element, batched, cached, cut, each_array, filtered, mapped, prefetched, repeated, shuffled, stack,
-)
 from levels_more.missing import absent as _absent
 
 __all__ = sorted([*public(globals()), "layers", "losses", "metrics", "optimizers", "tasks"])

@@ -3,8 +3,11 @@
 import functools
 import inspect
 import threading
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from levels import mid_level
 from levels.low_level import Operators, Tensor, Variable, as_tensor
@@ -24,6 +27,16 @@ class _Training(threading.local):
 
 
 TRAINING = _Training()
+
+
+Output = TypeVar("Output", covariant=True)
+
+
+class Recorder(Protocol[Output]):
+    """Something on which a layer can be called without numbers: it records the call, as a placeholder of level 5."""
+
+    def through(self, layer, inputs, training=None) -> Output:
+        """Return what stands for the layer's output."""
 
 
 class ColumnTensors(list):
@@ -86,10 +99,12 @@ class Layer(mid_level.Layer, Module):
     applies to the layers inside, until the call ends.
     """
 
-    def __init__(self, name=None, dtype=None, **unknown):
+    def __init__(self, name: str | None = None, dtype: str | np.dtype | type | None = None, **unknown):
         refuse_arguments(type(self).__name__, unknown, type(self))
         super().__init__(numbered(snake_case(type(self).__name__)) if name is None else name, dtype)
 
+    name: str
+    trainable_variables: list[Variable]
     whole = False  # whether the inputs are integers, of any of NumPy's integer dtypes
     hears_training = True
     trainable_flag = True
@@ -105,9 +120,21 @@ class Layer(mid_level.Layer, Module):
             told = f"{type(self).__name__} is a layer of levels_more, and {type(model).__name__} a model of levels"
             raise TypeError(f"{told}; take the model from levels_more.high_level")
 
-    def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None) -> Variable:
+    def add_weight(
+        self,
+        shape: Sequence[int],
+        initializer: str | Callable = "glorot_uniform",
+        trainable: bool = True,
+        name: str | None = None,
+    ) -> Variable:
         """Make a variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
         return super().add_weight(shape, lookup("initializer", INITIALIZERS, initializer), trainable)
+
+    @overload
+    def __call__(self, x: Recorder[Output] | Sequence[Recorder[Output]], training: bool | None = None) -> Output: ...
+
+    @overload
+    def __call__(self, x: "ArrayLike | dict", training: bool | None = None) -> Tensor: ...
 
     @short
     def __call__(self, x, training=None):
@@ -158,7 +185,7 @@ class Layer(mid_level.Layer, Module):
         raise NotImplementedError(f"{self.name}: there is no add_loss; {cure}")
 
     @property
-    def losses(self):
+    def losses(self) -> list[Tensor]:
         """The values of the penalties of this layer and of those inside, which are added to the loss."""
         parts = self.named(mid_level.Layer).values()
         return [penalty() for part in parts for penalty in getattr(part, "penalties", ())]
@@ -167,7 +194,7 @@ class Layer(mid_level.Layer, Module):
     trainable_weights = property(lambda self: self.trainable_variables, doc="Keras' name for `trainable_variables`.")
 
     @property
-    def non_trainable_variables(self):
+    def non_trainable_variables(self) -> list[Variable]:
         """The variables that training does not change."""
         trained = {*self.trainable_variables}
         return [v for v in self.variables if v not in trained]

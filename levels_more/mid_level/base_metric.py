@@ -1,6 +1,9 @@
 """The base class of metrics: it adds up over batches, and computes a number."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from levels.low_level import Symbol, Variable, apply, as_tensor, reduce_sum
 from levels.support.checks import lookup
@@ -32,12 +35,18 @@ class Metric(Reconstructible, Module):
     activation = None  # converts logits to probabilities
     name = state = lost = Unset()  # `__init__` sets them
 
-    def __init__(self, name=None, **unknown):
+    def __init__(self, name: str | None = None, **unknown):
         refuse_arguments(type(self).__name__, unknown, type(self))
         self.name = snake_case(type(self).__name__) if name is None else name
         self.state = self.lost = None  # the sums, and what rounding lost of each: variables, made for the first batch
 
-    def add_variable(self, shape=(), initializer="zeros", dtype="float32", name=None) -> Variable:
+    def add_variable(
+        self,
+        shape: int | Sequence[int] = (),
+        initializer: str | Callable = "zeros",
+        dtype: str | np.dtype | type = "float32",
+        name: str | None = None,
+    ) -> Variable:
         """Make a variable of this shape, for a metric with your own `update_state`, `result` and `reset_state`.
 
         Its name is the attribute that holds it; `name` is ignored. Raises TypeError for an invalid shape or dtype.
@@ -57,7 +66,7 @@ class Metric(Reconstructible, Module):
     def __repr__(self):
         return type(self).__name__
 
-    def update_state(self, y_true, y_pred, sample_weight=None) -> None:
+    def update_state(self, y_true: "ArrayLike", y_pred: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> None:
         """Add a batch. Each row has the weight 1, or its `sample_weight` [batch]."""
         y_pred = as_tensor(whole_as_int64(y_pred))
         y_pred = y_pred if y_pred.dtype.kind == "f" else cast(y_pred, "float32")
@@ -111,7 +120,7 @@ class Metric(Reconstructible, Module):
         for variable in [*(self.state or ()), *(self.lost or ())]:
             variable.assign(np.zeros(variable.shape, variable.dtype))
 
-    def __call__(self, *args, **options):
+    def __call__(self, *args, **options) -> float:
         """Add a batch, and return the result."""
         self.update_state(*args, **options)
         return self.result()

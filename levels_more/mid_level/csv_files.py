@@ -20,15 +20,6 @@ UNCLOSED = {  # part of what Python's reader says -> what is wrong in the row
     "unexpected end": f"a quote opens in this row and never closes; close it, and {CURE}",
     "expected after": f"text follows a closing quote in this row; is a quote missing? {CURE}",
 }
-KINDS = {  # the first bytes of files that are no text in UTF-8
-    b"PK\x03\x04": "a zip file, as Excel writes; save the table as CSV",
-    b"\xd0\xcf\x11\xe0": "an old Excel file; save the table as CSV",
-    b"\x1f\x8b": "compressed by gzip; unpack it",
-    b"\xff\xfe\0\0": "utf-32",
-    b"\0\0\xfe\xff": "utf-32",
-    b"\xff\xfe": "utf-16",
-    b"\xfe\xff": "utf-16",
-}
 MISSING = {"na", "n/a", "#n/a", "nil", "none", "null", "missing", "-", "--", ".", "?"}  # often stand for no number
 _READING = threading.Lock()
 
@@ -37,7 +28,7 @@ def read_columns(path, na_value):
     """Return {name: array} of a CSV file with a header, in UTF-8. Missing cells are empty, or hold `na_value`.
 
     Raises ValueError, naming file and line: for more or fewer cells than in the header, a quote that never closes, and
-    a header without names, or with one twice; also for another encoding, which it names, and for a file without rows.
+    a header without names, or with one twice; also for another encoding, and for a file without rows.
     """
     path = file_name("from_csv: path", path)
     try:
@@ -124,44 +115,15 @@ def check_names(names, place):
 
 
 def unreadable(path):
-    """A sentence about a file that is no text in UTF-8: what it seems to be, and what to do."""
+    """A sentence about a file that is no text in UTF-8: the line and the byte at which this shows."""
     data = Path(path).read_bytes()
-    encoding = encoding_of(data)
-    if " " in encoding:
-        return f"{path} is {encoding}"
-    cut = False
     try:
         data.decode()
         at = data.find(b"\0")
     except UnicodeDecodeError as error:
         at = error.start
-        cut = at >= len(data) - 3 and not data[:at].isascii()  # all letters before the last are UTF-8
     line = len(re.findall(rb"\r\n?|\n", data[:at])) + 1
-    if cut or not encoding:
-        return f"{path}, line {line}: byte {data[at]:#04x} is no text in UTF-8; was the file cut off, or damaged?"
-    if encoding.startswith("utf"):
-        words = data[:200].decode(encoding, "ignore").splitlines()[0][:30]
-    else:  # what stands around this byte in its line
-        before = re.split(rb"[\r\n]", data[max(0, at - 15) : at])[-1]
-        words = (before + re.split(rb"[\r\n]", data[at : at + 15])[0]).decode(encoding)
-    told = f"{path}, line {line} is no UTF-8; the encoding of the file seems to be {encoding}, as it then has {words!r}"
-    cure = f"Path({path!r}).write_text(Path({path!r}).read_text({encoding!r}), 'utf-8')"
-    return f"{told}. If that is right, save it as UTF-8, or run  {cure}"
-
-
-def encoding_of(data):
-    """The encoding of these bytes, which are no UTF-8; with a space in it: what else they are; or ""."""
-    for start, kind in KINDS.items():
-        if data.startswith(start):
-            return kind
-    if data.count(b"\0") > len(data) // 5:  # every other byte of a text in Latin letters
-        return "utf-16-be" if data[::2].count(b"\0") > data[1::2].count(b"\0") else "utf-16-le"
-    try:
-        data.decode("cp1252")
-    except UnicodeDecodeError:
-        return ""
-    signs = any(0x80 <= byte < 0xA0 for byte in data)  # these bytes are letters and signs in cp1252 alone
-    return "" if b"\0" in data else "cp1252" if signs else "latin-1"
+    return f"{path}, line {line}: byte {data[at]:#04x} is no text in UTF-8; save the table as CSV in UTF-8"
 
 
 def column(cells, place):

@@ -3,10 +3,13 @@
 import functools
 import itertools
 import math
+import os
 import reprlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from levels import mid_level
 from levels.low_level import Operators, Tensor
@@ -52,7 +55,7 @@ def _then(data, stage, make, length, arrays=None, batches=False):
     return kind(stage, make, length, arrays, batches or data.batches, data.stages)
 
 
-def adopted(data):
+def as_dataset(data):
     """Convert a dataset of the core to a Dataset of this package. One of this package is returned unchanged."""
     if isinstance(data, Dataset):
         return data
@@ -84,7 +87,7 @@ class Dataset(mid_level.Dataset):
         return cls("from_tensor_slices", lambda: np.arange(count), count, arrays)
 
     @classmethod
-    def from_batches(cls, x, y, batches) -> "Dataset":
+    def from_batches(cls, x, y, batches: "ArrayLike | Sequence[ArrayLike]") -> "Dataset":
         """One batch (x, y) for each of `batches`: row numbers [steps, batch], or a list of arrays of different sizes.
 
         x, y: what `from_tensor_slices` takes. Raises ValueError if `batches` are not row numbers.
@@ -98,7 +101,7 @@ class Dataset(mid_level.Dataset):
         return cls("from_batches", lambda: rows, len(rows), in_rows((x, y))[0], True)
 
     @classmethod
-    def from_csv(cls, path, label_name=None, na_value="") -> "Dataset":
+    def from_csv(cls, path: str | os.PathLike, label_name: str | None = None, na_value: str = "") -> "Dataset":
         """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value).
 
         The file has commas between cells, and is in UTF-8. A column is int64, float32, float64 or text; one of codes
@@ -110,7 +113,7 @@ class Dataset(mid_level.Dataset):
         return cls.from_tensor_slices(columns if label_name is None else (columns, columns.pop(label_name)))
 
     @classmethod
-    def from_generator(cls, generator) -> "Dataset":
+    def from_generator(cls, generator: Callable[[], Iterable]) -> "Dataset":
         """The elements of the iterator that generator() returns; it is called anew for each pass.
 
         Raises TypeError if `generator` is not callable.
@@ -120,15 +123,15 @@ class Dataset(mid_level.Dataset):
         return cls("from_generator", lambda: (each_array(copied, element) for element in generator()), math.nan)
 
     @classmethod
-    def zip(cls, *datasets) -> "Dataset":
+    def zip(cls, *datasets: mid_level.Dataset) -> "Dataset":
         """Tuples with one element of each dataset, until the shortest dataset ends."""
         for data in datasets or [None]:
             expect(isinstance(data, mid_level.Dataset), "zip", data, "datasets")
-        datasets = [*map(adopted, datasets)]
+        datasets = [*map(as_dataset, datasets)]
         length = np.min([data.length for data in datasets])  # NaN if one of them is NaN
         return cls("zip", lambda: zip(*map(_elements, datasets), strict=False), length)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator:
         if self.arrays is None:
             return (each_array(as_element, element) for element in self.make())
         kinds = set()
@@ -165,7 +168,7 @@ class Dataset(mid_level.Dataset):
         """Whether `rows` works: then a compiled function can take a whole pass."""
         return self.arrays is not None and self.batches
 
-    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True) -> "Dataset":
+    def shuffle(self, buffer_size: int, seed: int | None = None, reshuffle_each_iteration: bool = True) -> "Dataset":
         """Random order, through a buffer (see `shuffled`). The same seed gives the same orders, pass by pass."""
         n = _count(1, "shuffle: buffer_size", buffer_size)
         again = check_bool("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
@@ -180,7 +183,7 @@ class Dataset(mid_level.Dataset):
 
         return _then(self, f"shuffle({n})", make, self.length, self.arrays)
 
-    def batch(self, batch_size, drop_remainder=False) -> "Dataset":
+    def batch(self, batch_size: int, drop_remainder: bool = False) -> "Dataset":
         """Batches of elements. The last may be shorter, or is dropped. Raises ValueError if that leaves no batch."""
         n, drop = _count(1, "batch: batch_size", batch_size), check_bool("batch: drop_remainder", drop_remainder)
         count = np.floor if drop else np.ceil
@@ -195,17 +198,17 @@ class Dataset(mid_level.Dataset):
             self, f"batch({n})", lambda: batched(_elements(self), n, drop), count(self.length / n), batches=True
         )
 
-    def take(self, count) -> "Dataset":
+    def take(self, count: int) -> "Dataset":
         """The first `count` elements."""
         n = _count(0, "take: count", count)
         return _then(self, f"take({n})", lambda: _part(self, 0, n), np.minimum(n, self.length), self.arrays)
 
-    def skip(self, count) -> "Dataset":
+    def skip(self, count: int) -> "Dataset":
         """All elements but the first `count`."""
         n = _count(0, "skip: count", count)
         return _then(self, f"skip({n})", lambda: _part(self, n), np.maximum(0, self.length - n), self.arrays)
 
-    def shard(self, num_shards, index) -> "Dataset":
+    def shard(self, num_shards: int, index: int) -> "Dataset":
         """Every num_shards-th element, from number `index` on. Raises ValueError unless index < num_shards."""
         n, first = _count(1, "shard: num_shards", num_shards), _count(0, "shard: index", index)
         if first >= n:
@@ -213,7 +216,7 @@ class Dataset(mid_level.Dataset):
         length = np.maximum(0, np.ceil((self.length - first) / n))
         return _then(self, f"shard({n}, {first})", lambda: _part(self, first, None, n), length, self.arrays)
 
-    def map(self, function, num_parallel_calls=None, deterministic=None) -> "Dataset":
+    def map(self, function: Callable, num_parallel_calls=None, deterministic=None) -> "Dataset":
         """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays.
 
         TensorFlow's `num_parallel_calls` and `deterministic` are ignored: elements are made one by one, in order.
@@ -221,17 +224,17 @@ class Dataset(mid_level.Dataset):
         where, name = f"stage {len(self.stages) + 1}, map", getattr(called("map", function), "__name__", "…")
         return _then(self, f"map({name})", lambda: mapped(_elements(self), function, where), self.length)
 
-    def filter(self, predicate) -> "Dataset":
+    def filter(self, predicate: Callable) -> "Dataset":
         """The elements for which predicate(element), or predicate(x, y) of an element (x, y), is true."""
         where, name = f"stage {len(self.stages) + 1}, filter", getattr(called("filter", predicate), "__name__", "…")
         return _then(self, f"filter({name})", lambda: filtered(_elements(self), predicate, where), math.nan)
 
-    def steps(self, count) -> "Dataset":
+    def steps(self, count: int) -> "Dataset":
         """A dataset in which each pass takes the next `count` elements; after the last element comes the first."""
         running = repeated(self.iterate, itertools.count())
         return _then(self, f"steps({count})", lambda: islice(running, count), count, self.arrays)
 
-    def repeat(self, count=None) -> "Dataset":
+    def repeat(self, count: int | None = None) -> "Dataset":
         """`count` passes, one after the other; without a count they never end."""
         if count is None:
             return _then(self, "repeat()", lambda: repeated(lambda: _elements(self), itertools.count()), math.inf)
@@ -244,7 +247,7 @@ class Dataset(mid_level.Dataset):
         """Keep the elements of the first complete pass, and yield them in every later pass."""
         return _then(self, "cache()", functools.partial(cached, self.make, []), self.length, self.arrays)
 
-    def prefetch(self, buffer_size) -> "Dataset":
+    def prefetch(self, buffer_size: int) -> "Dataset":
         """Let a thread make that many elements ahead; -1, TensorFlow's AUTOTUNE, is 2. Row numbers need none."""
         n = 2 if buffer_size == -1 else _count(1, "prefetch: buffer_size", buffer_size)
         if self.arrays is not None:
@@ -271,13 +274,13 @@ def _part(data, first, last=None, step=1):
     return rows[first:last:step] if isinstance(rows, (np.ndarray, list)) else islice(rows, first, last, step)
 
 
-def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False) -> "Dataset":
+def DataLoader(dataset, batch_size: int = 1, shuffle: bool = False, drop_last: bool = False) -> Dataset:
     """As in PyTorch: the batches of a dataset, or of arrays. With `shuffle`, each pass has a new order of all rows."""
     if isinstance(dataset, (Operators, np.ndarray, list, tuple, dict)):
         dataset = Dataset.from_tensor_slices(dataset)
     data = dataset
     if isinstance(dataset, mid_level.Dataset):
-        data = adopted(dataset)
+        data = as_dataset(dataset)
     else:
         fits = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, str | type)
         expect(fits, "DataLoader: dataset", dataset, "a dataset or arrays")

@@ -2,8 +2,11 @@
 
 import functools
 import reprlib
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from levels.low_level import constant, gather
 from levels.support.checks import check_int, lookup
@@ -12,6 +15,8 @@ from levels_more.checks import called, check_exact, number, several, without_mas
 from levels_more.low_level.ops import concat, one_hot
 from levels_more.mid_level.base_layer import Layer, own_tensors
 from levels_more.mid_level.hashing import bucket_of, is_missing
+
+Maker = TypeVar("Maker", bound=Callable)
 
 
 class FeatureColumn(Reconstructible):
@@ -56,7 +61,7 @@ class NumericColumn(FeatureColumn):
 
     width = 1
 
-    def __init__(self, key, *, default_value=None, normalizer_fn=None):
+    def __init__(self, key: str, *, default_value: float | None = None, normalizer_fn: Callable | None = None):
         self.name = word("numeric_column: key", key)
         gap = np.nan if default_value is None else number("numeric_column: default_value", default_value)
         normalize = (lambda values: values) if normalizer_fn is None else normalizer_fn
@@ -80,7 +85,7 @@ class NumericColumn(FeatureColumn):
 class CategoricalColumn(Reconstructible):
     """One category per row: `ids(features)` makes int64 [batch] from a dict, in range(num_buckets), or -1 for none."""
 
-    def __init__(self, name, num_buckets, ids):
+    def __init__(self, name: str, num_buckets: int, ids: Callable):
         self.name = name
         self.ids = ids
         self.num_buckets = check_int(1, f"column {name}: buckets", num_buckets)
@@ -89,7 +94,7 @@ class CategoricalColumn(Reconstructible):
         return f"{self.name}: {self.num_buckets} categories"
 
 
-def recipe(function):
+def recipe(function: Maker) -> Maker:
     """Decorate a function that makes columns: each keeps its call as `recreate`, as a Reconstructible does."""
 
     def plain(x):
@@ -121,7 +126,9 @@ def row_by_row(key, num_buckets, table, unknown):
 
 
 @recipe
-def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_value=-1, num_oov_buckets=0):
+def categorical_column_with_vocabulary_list(
+    key: str, vocabulary_list: "ArrayLike", *, default_value: int = -1, num_oov_buckets: int = 0
+) -> CategoricalColumn:
     """The id is the word's index in the list, or -1 for a missing word (see `is_missing`). Others get `default_value`,
     or by hash one of `num_oov_buckets` more ids ("out of vocabulary"). Raises ValueError if a word occurs twice."""
     words = vocabulary_list.tolist() if hasattr(vocabulary_list, "tolist") else vocabulary_list  # also pandas' unique()
@@ -150,7 +157,7 @@ class IndicatorColumn(FeatureColumn):
     Raises TypeError for a column without categories.
     """
 
-    def __init__(self, categorical_column):
+    def __init__(self, categorical_column: CategoricalColumn):
         if not isinstance(categorical_column, CategoricalColumn):
             raise TypeError(f"expected a categorical column, got {reprlib.repr(categorical_column)}")
         self.name = f"{categorical_column.name}_indicator"
@@ -167,7 +174,7 @@ class DenseFeatures(Layer):
     Raises TypeError for anything that is not a `FeatureColumn`, ValueError for no columns, or for one twice.
     """
 
-    def __init__(self, feature_columns, dtype="float32", **options):
+    def __init__(self, feature_columns: Sequence[FeatureColumn], dtype: str | np.dtype | type = "float32", **options):
         super().__init__(dtype=dtype, **options)
         columns = several("DenseFeatures: feature_columns", feature_columns, "a list of feature columns")
         # tables: the variables of columns that have some
@@ -202,7 +209,7 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
     Raises TypeError for a column that is not numeric, ValueError unless the boundaries ascend.
     """
 
-    def __init__(self, source_column, boundaries):
+    def __init__(self, source_column: NumericColumn, boundaries: "ArrayLike"):
         if not isinstance(source_column, NumericColumn):
             raise TypeError(f"bucketized_column: expected a numeric column, got {reprlib.repr(source_column)}")
         try:
@@ -225,7 +232,9 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
 
 
 @recipe
-def categorical_column_with_identity(key, num_buckets, *, default_value=None):
+def categorical_column_with_identity(
+    key: str, num_buckets: int, *, default_value: int | None = None
+) -> CategoricalColumn:
     """The value is the id, in range(num_buckets). A missing one gets -1, any other `default_value` (None: an error).
 
     Raises ValueError for a default that is not such an id.
@@ -243,14 +252,14 @@ def categorical_column_with_identity(key, num_buckets, *, default_value=None):
 
 
 @recipe
-def categorical_column_with_hash_bucket(key, hash_bucket_size):
+def categorical_column_with_hash_bucket(key: str, hash_bucket_size: int) -> CategoricalColumn:
     """The id is the hash bucket of the text or whole number, the same on every machine."""
     n = check_int(1, f"column {key}: buckets", hash_bucket_size)
     return row_by_row(key, n, {}, lambda value, row: bucket_of(value, n))
 
 
 @recipe
-def crossed_column(keys, hash_bucket_size):
+def crossed_column(keys: Sequence[str | CategoricalColumn], hash_bucket_size: int) -> CategoricalColumn:
     """A category for each combination of the values under these keys, by hash; -1 if a value is missing.
 
     keys: names, or categorical columns. Raises ValueError for fewer than two.
@@ -270,7 +279,9 @@ def crossed_column(keys, hash_bucket_size):
 class EmbeddingColumn(IndicatorColumn):
     """`dimension` trained numbers for each category, from a table. A row without a category has zeros."""
 
-    def __init__(self, categorical_column, dimension, *, initializer="glorot_uniform"):
+    def __init__(
+        self, categorical_column: CategoricalColumn, dimension: int, *, initializer: str | Callable = "glorot_uniform"
+    ):
         super().__init__(categorical_column)
         self.name = f"{categorical_column.name}_embedding"
         self.initializer = initializer

@@ -2,8 +2,10 @@
 
 import collections
 import math
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from levels import mid_level
 from levels.low_level import Variable, apply, as_tensor, exp, gather, sqrt
@@ -33,17 +35,20 @@ class Dense(mid_level.Dense, Layer):
     Raises TypeError for an `input_shape`: use an `Input` instead.
     """
 
+    kernel: Variable
+    bias: Variable | None
+
     def __init__(
         self,
-        units,
-        activation=None,
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        name=None,
-        dtype=None,
-        input_shape=None,
+        units: int,
+        activation: str | Callable | None = None,
+        use_bias: bool = True,
+        kernel_initializer: str | Callable = "glorot_uniform",
+        bias_initializer: str | Callable = "zeros",
+        kernel_regularizer: str | Callable | None = None,
+        name: str | None = None,
+        dtype: str | np.dtype | type | None = None,
+        input_shape: None = None,
     ):
         if input_shape is not None:
             raise TypeError(
@@ -85,7 +90,7 @@ class Dense(mid_level.Dense, Layer):
 class Activation(Layer):
     """A function by name, or one of your own, as a layer."""
 
-    def __init__(self, activation, **options):
+    def __init__(self, activation: str | Callable, **options):
         super().__init__(**options)
         self.activation = called("Activation", lookup("activation", ACTIVATIONS, activation), "a name or a function")
 
@@ -105,7 +110,7 @@ class Flatten(Layer):
 class Concatenate(Layer):
     """A list of inputs -> one, joined along an axis. Raises TypeError for a single input."""
 
-    def __init__(self, axis=-1, **options):
+    def __init__(self, axis: int = -1, **options):
         super().__init__(**options)
         self.axis = as_python(axis)
 
@@ -118,12 +123,12 @@ class Concatenate(Layer):
 class Drawing(Layer):
     """A layer that draws random numbers. The same seed gives the same numbers, call by call."""
 
-    def __init__(self, seed=None, **options):
+    def __init__(self, seed: int | None = None, **options):
         super().__init__(**options)
         seed = RANDOM.getrandbits(62) if seed is None else check_int(0, f"{type(self).__name__}: seed", seed)
         self.state = Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
 
-    def drawn(self, op, x):
+    def draw(self, op, x):
         """Draw random numbers with this op, with the shape and dtype of x. The next call continues the sequence."""
         drawn = apply(op, self.state, shape=x.shape, dtype=x.dtype)
         self.state.assign(self.state + np.array([0, math.prod(x.shape)]))
@@ -136,20 +141,20 @@ class Dropout(Drawing):
     Srivastava et al., 2014.
     """
 
-    def __init__(self, rate, seed=None, **options):
+    def __init__(self, rate: float, seed: int | None = None, **options):
         super().__init__(seed=seed, **options)
         self.rate = check_positive("Dropout: rate", rate, 1.0, zero=True)
 
     def call(self, x):
         if not TRAINING.now:
             return x
-        return where(self.drawn("random_uniform", x) < self.rate, 0.0, x / (1.0 - self.rate))
+        return where(self.draw("random_uniform", x) < self.rate, 0.0, x / (1.0 - self.rate))
 
 
 class BatchNormalization(Layer):
     """gamma·(x - mean) / √(variance + epsilon) + beta, over all axes but the last (Ioffe and Szegedy, 2015)."""
 
-    def __init__(self, momentum=0.99, epsilon=1e-3, **options):
+    def __init__(self, momentum: float = 0.99, epsilon: float = 1e-3, **options):
         super().__init__(**options)
         self.momentum = check_positive("BatchNormalization: momentum", momentum, 1.0, zero=True)
         self.epsilon = check_positive("BatchNormalization: epsilon", epsilon)
@@ -178,12 +183,14 @@ class Embedding(Layer):
 
     whole = True  # integer inputs of a model with this layer stay integers
 
-    def __init__(self, input_dim, output_dim, embeddings_initializer="random_uniform", **options):
+    def __init__(
+        self, input_dim: int, output_dim: int, embeddings_initializer: str | Callable = "random_uniform", **options
+    ):
         super().__init__(**options)
         self.sizes = check_int(1, "Embedding: input_dim", input_dim), check_int(1, "Embedding: output_dim", output_dim)
         self.initializer = embeddings_initializer
 
-    def build(self, shape):
+    def build(self, shape: tuple[int, ...]) -> None:
         self.embeddings = self.add_weight(self.sizes, self.initializer)
 
     def call(self, x):
@@ -209,7 +216,7 @@ class Arithmetic(Layer):
     other names, TypeError if `number` is neither a number nor an array.
     """
 
-    def __init__(self, op, number=None, left=False, **options):
+    def __init__(self, op: str, number: "ArrayLike | None" = None, left: bool = False, **options):
         super().__init__(**options)
         if word("Arithmetic: op", op) not in ARITHMETIC:
             raise ValueError(f"Arithmetic: op is {op!r}; there are {', '.join(ARITHMETIC)}")

@@ -2,6 +2,8 @@
 
 import collections
 
+from numpy.typing import ArrayLike
+
 from levels import mid_level
 from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce_sum
 from levels.mid_level import losses
@@ -42,7 +44,7 @@ class Loss(losses.Loss):
         self.check(y_true, y_pred)
         return cast(y_true, y_pred.dtype), y_pred
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
+    def __call__(self, y_true: "ArrayLike", y_pred: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> Tensor:
         """The mean loss, one number. Raises ValueError if y_true, y_pred and the weights do not fit each other."""
         each = self.call(*self.checked(y_true, y_pred))
         return reduce_mean(each if sample_weight is None else weighted(self, each, sample_weight))
@@ -56,7 +58,7 @@ class Reduced(Loss):
 
     name = reduction = Unset()  # `__init__` sets them
 
-    def __init__(self, name=None, reduction="sum_over_batch_size", **unknown):
+    def __init__(self, name: str | None = None, reduction: str | None = "sum_over_batch_size", **unknown):
         refuse_arguments(type(self).__name__, unknown, type(self))
         super().__init__()
         self.name = name
@@ -76,7 +78,7 @@ class Reduced(Loss):
         each = reduce_mean(each, -1) if each.spec.shape and each.spec.shape == y_pred.spec.shape else each
         return each if sample_weight is None else weighted(self, each, sample_weight)
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
+    def __call__(self, y_true: "ArrayLike", y_pred: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> Tensor:
         """One number, or one for each sample. Raises ValueError if y_true and y_pred do not fit each other."""
         if self.is_mean:
             if sample_weight is None and self.composite_op and fuses(self.composite_op, y_pred):
@@ -122,7 +124,7 @@ def check_several(loss, y_pred):
 class Crossentropy(Reduced):
     """A loss of probabilities or, with `from_logits=True`, of logits."""
 
-    def __init__(self, from_logits=False, **options):
+    def __init__(self, from_logits: bool = False, **options):
         super().__init__(**options)
         self.from_logits = check_bool(f"{self}: from_logits", from_logits)
         self.probabilities = not from_logits

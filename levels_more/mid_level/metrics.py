@@ -1,8 +1,10 @@
 """Metrics: how good a model is, over all batches so far."""
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from levels.low_level import apply, as_tensor, reduce_sum, sigmoid
 from levels.mid_level import Loss, losses
@@ -47,7 +49,7 @@ class _Binary(Metric):
 class BinaryAccuracy(_Binary):
     """The share of correct predictions. A prediction above the threshold counts as 1, any other (also NaN) as 0."""
 
-    def __init__(self, threshold=0.5, **options):
+    def __init__(self, threshold: float = 0.5, **options):
         super().__init__(**options)
         self.threshold = check_positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
 
@@ -58,7 +60,7 @@ class BinaryAccuracy(_Binary):
 class Mean(Metric):
     """The mean of all values so far, of tensors [batch, …] or single numbers."""
 
-    def update_state(self, values, sample_weight=None):
+    def update_state(self, values: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> None:
         values = as_tensor(whole_as_int64(values))
         values = values if values.spec.shape else reshape(values, (1,))
         super().update_state(values, values, sample_weight)
@@ -73,7 +75,7 @@ class Mean(Metric):
 class MeanLoss(Metric):
     """The mean of a loss over all samples so far."""
 
-    def __init__(self, loss, name=None):
+    def __init__(self, loss: Loss, name: str | None = None):
         super().__init__(name or snake_case(type(loss).__name__))
         expect(isinstance(loss, Loss), "MeanLoss: loss", loss, "a loss, such as MeanSquaredError()")
         self.loss = loss
@@ -93,7 +95,7 @@ class Calculated(Metric):
     An update raises ValueError if it returns anything else.
     """
 
-    def __init__(self, function, name=None):
+    def __init__(self, function: Callable, name: str | None = None):
         super().__init__(name or getattr(function, "__name__", "metric"))
         self.function = called("Calculated: function", function)
 
@@ -133,7 +135,7 @@ class Precision(_Binary):
     A label above 0 counts as 1. `thresholds`: a number from 0 to 1; None is 0.5. Raises ValueError for others.
     """
 
-    def __init__(self, thresholds=None, **options):
+    def __init__(self, thresholds: float | None = None, **options):
         super().__init__(**options)
         self.threshold = 0.5 if thresholds is None else real(thresholds)
         if self.threshold is None or not 0.0 <= self.threshold <= 1.0:
@@ -160,7 +162,7 @@ class AUC(_Binary):
     A label above 0 counts as 1. A probability outside of [0, 1] makes `result` raise ValueError.
     """
 
-    def __init__(self, num_thresholds=200, **options):
+    def __init__(self, num_thresholds: int = 200, **options):
         super().__init__(**options)
         last = check_int(2, "AUC: num_thresholds", num_thresholds) - 1
         inner = np.arange(1, last) / last

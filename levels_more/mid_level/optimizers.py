@@ -5,9 +5,12 @@ import functools
 import inspect
 import math
 import operator
+from collections.abc import Callable, Iterable, Sequence
+
+from numpy.typing import ArrayLike
 
 from levels import mid_level
-from levels.low_level import Operators, Variable, as_tensor, clip, constant, exp, reduce_sum, sqrt
+from levels.low_level import Operators, Tensor, Variable, as_tensor, clip, constant, exp, reduce_sum, sqrt
 from levels.mid_level import optimizers
 from levels.support.checks import check_bool, check_pairs, check_positive
 from levels.support.parts import Reconstructible
@@ -20,7 +23,7 @@ from levels_more.mid_level.update_program import EagerStep
 from levels_more.missing import refuse_arguments
 
 
-def shortened(gradients, norm):
+def shorten(gradients, norm):
     """Scale these gradients by one factor so that their joint norm, √(sum of all squares), is at most `norm`."""
     squares = [reduce_sum(dw * dw) for dw in gradients]
     factor = norm / maximum(sqrt(functools.reduce(operator.add, squares)), norm)
@@ -34,7 +37,15 @@ class Optimizer(optimizers.Optimizer, Module):
     Raises TypeError for an option that it does not have.
     """
 
-    def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
+    def __init__(
+        self,
+        *args,
+        clipnorm: float | None = None,
+        global_clipnorm: float | None = None,
+        clipvalue: float | None = None,
+        name: str | None = None,
+        **options,
+    ):
         known = inspect.signature(super().__init__).parameters.values()
         if all(x.kind is not x.VAR_KEYWORD for x in known):
             refuse_arguments(type(self).__name__, options.keys() - {x.name for x in known}, type(self))
@@ -55,13 +66,13 @@ class Optimizer(optimizers.Optimizer, Module):
         vars(self)["rate"] = value
 
     @property
-    def learning_rate(self):
+    def learning_rate(self) -> float | Callable:
         """The rate: a number, or a schedule, which is checked at step 0. Setting another value raises ValueError."""
         held = vars(self)["rate"]
         return held if callable(held) else float(held)
 
     @learning_rate.setter
-    def learning_rate(self, value):
+    def learning_rate(self, value: float | Callable):
         first = value(constant(0.0)) if callable(value) else value
         number = check_rate(self, float(first) if isinstance(first, Operators) else first)
         held = vars(self).get("rate")
@@ -83,14 +94,14 @@ class Optimizer(optimizers.Optimizer, Module):
         if self.clipvalue is not None:
             gradients = [clip(dw, -self.clipvalue, self.clipvalue) for dw in gradients]
         if self.clipnorm is not None:
-            gradients = [shortened([dw], self.clipnorm)[0] for dw in gradients]
-        return gradients if self.global_clipnorm is None else shortened(gradients, self.global_clipnorm)
+            gradients = [shorten([dw], self.clipnorm)[0] for dw in gradients]
+        return gradients if self.global_clipnorm is None else shorten(gradients, self.global_clipnorm)
 
     def op_by_op(self, gradients, variables):
         """Clip the gradients, and update these variables by them, op by op."""
         super().apply_gradients(zip(self.clipped(gradients), variables, strict=True))
 
-    def apply_gradients(self, grads_and_vars) -> None:
+    def apply_gradients(self, grads_and_vars: "Iterable[tuple[ArrayLike, Variable]]") -> None:
         gradients, variables = check_pairs(grads_and_vars, Variable, as_tensor)
         program = noted(self, "program")
         if self.trained_variables and program is None:
@@ -103,7 +114,9 @@ class Optimizer(optimizers.Optimizer, Module):
 class SGD(Optimizer, optimizers.SGD):
     """With momentum: v ← momentum·v - rate·dw, w ← w + v (Polyak, 1964). Nesterov's: w ← w + momentum·v - rate·dw."""
 
-    def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
+    def __init__(
+        self, learning_rate: float | Callable = 0.01, momentum: float = 0.0, nesterov: bool = False, **options
+    ):
         super().__init__(learning_rate, **options)
         self.momentum = check_positive("SGD: momentum", momentum, 1.0, zero=True)
         self.nesterov = check_bool("SGD: nesterov", nesterov)
@@ -125,7 +138,7 @@ class RMSprop(Optimizer):
 
     memory = ("v",)
 
-    def __init__(self, learning_rate=0.001, rho=0.9, epsilon=1e-7, **options):
+    def __init__(self, learning_rate: float | Callable = 0.001, rho: float = 0.9, epsilon: float = 1e-7, **options):
         super().__init__(learning_rate, **options)
         self.rho, self.epsilon = (
             check_positive("RMSprop: rho", rho, 1.0, zero=True),
@@ -140,7 +153,7 @@ class RMSprop(Optimizer):
 class AdamW(Adam):
     """Adam on w - rate·weight_decay·w (Loshchilov and Hutter, 2019, https://arxiv.org/abs/1711.05101)"""
 
-    def __init__(self, learning_rate=0.001, weight_decay=0.004, **options):
+    def __init__(self, learning_rate: float | Callable = 0.001, weight_decay: float = 0.004, **options):
         super().__init__(learning_rate, **options)
         self.weight_decay = check_positive("AdamW: weight_decay", weight_decay, zero=True)
 
@@ -151,13 +164,13 @@ class AdamW(Adam):
 class ExponentialDecay(Reconstructible):
     """initial_learning_rate · decay_rate ** (step / decay_steps); `staircase` rounds the quotient down"""
 
-    def __init__(self, initial_learning_rate, decay_steps, decay_rate, staircase=False):
+    def __init__(self, initial_learning_rate: float, decay_steps: float, decay_rate: float, staircase: bool = False):
         self.initial_learning_rate = check_positive("ExponentialDecay: initial_learning_rate", initial_learning_rate)
         self.decay_steps = check_positive("ExponentialDecay: decay_steps", decay_steps)
         self.decay_rate = check_positive("ExponentialDecay: decay_rate", decay_rate)
         self.staircase = check_bool("ExponentialDecay: staircase", staircase)
 
-    def __call__(self, step):
+    def __call__(self, step: Tensor) -> Tensor:
         if self.staircase:
             whole = cast(cast(step / float(self.decay_steps), "int64"), step.dtype)
             return self.initial_learning_rate * exp(whole * math.log(self.decay_rate))
@@ -170,7 +183,7 @@ class PiecewiseConstantDecay(Reconstructible):
     Raises ValueError unless the boundaries ascend and there is one more value than boundaries.
     """
 
-    def __init__(self, boundaries, values):
+    def __init__(self, boundaries: Sequence[float], values: Sequence[float]):
         lists = []
         for name, given in (("boundaries", boundaries), ("values", values)):
             given = several(f"PiecewiseConstantDecay: {name}", given, "a list of numbers")
@@ -181,7 +194,7 @@ class PiecewiseConstantDecay(Reconstructible):
             raise ValueError(f"PiecewiseConstantDecay: {given}; expected one more value, and ascending boundaries")
         self.boundaries, self.values = tuple(boundaries), tuple(values)
 
-    def __call__(self, step):
+    def __call__(self, step: Tensor) -> Tensor:
         rate = step * 0.0 + self.values[-1]
         for boundary, value in zip(self.boundaries[::-1], self.values[-2::-1], strict=True):
             rate = where(step <= boundary, value, rate)

@@ -3,6 +3,7 @@
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
@@ -12,7 +13,7 @@ from levels_more.checks import expect, file_name
 from levels_more.high_level.model import Model
 from levels_more.high_level.serialization import CLASSES
 from levels_more.saving.files import replace
-from levels_more.saving.model import TEXT, WEIGHTS, check_built, load_model, save, specs_of, stored
+from levels_more.saving.model import TEXT, WEIGHTS, check_built, load_model, read_arrays, save, specs_of
 from levels_more.saving.onnx import onnx_model
 
 with needed():
@@ -132,7 +133,7 @@ def requirements(model):
 
     with tempfile.TemporaryDirectory() as beside:
         save(model, Path(beside, "model"))
-        json.loads(stored(Path(beside, "model", WEIGHTS))[TEXT].tobytes().decode(), object_hook=look)
+        json.loads(read_arrays(Path(beside, "model", WEIGHTS))[TEXT].tobytes().decode(), object_hook=look)
     return sorted(found)
 
 
@@ -191,7 +192,13 @@ def hub_request(verb, repo_id):
         raise
 
 
-def save_pretrained(model, save_directory, data=None, metrics=None, license=None):
+def save_pretrained(
+    model: Model,
+    save_directory: str | os.PathLike,
+    data: str | None = None,
+    metrics: dict[str, float] | None = None,
+    license: str | None = None,
+) -> None:
     """Make a folder as on a hub: the file of `save`, model.onnx if the model has an ONNX form, and a card, README.md.
 
     data: a sentence on the training data; metrics: {name: number}; license: its short name, such as "mit". An existing
@@ -204,8 +211,15 @@ def save_pretrained(model, save_directory, data=None, metrics=None, license=None
 
 
 def push_to_hub(
-    model, repo_id, data=None, metrics=None, license=None, private=None, token=None, commit_message="A model"
-):
+    model: Model,
+    repo_id: str,
+    data: str | None = None,
+    metrics: dict[str, float] | None = None,
+    license: str | None = None,
+    private: bool | None = None,
+    token: str | None = None,
+    commit_message: str = "A model",
+) -> str:
     """Upload a model to the repository `repo_id`, "name/model", which is made if needed. Returns the commit's address.
 
     data, metrics and license go onto its card, as in `save_pretrained`. token: if None, the one that `hf auth login`
@@ -220,7 +234,13 @@ def push_to_hub(
         return OnHub(model).push_to_hub(repo_id, model_card_kwargs=words, **options)
 
 
-def from_pretrained(repo_id, custom_objects=None, revision=None, token=None, local_files_only=False):
+def from_pretrained(
+    repo_id: str | os.PathLike,
+    custom_objects: dict[str, Callable] | None = None,
+    revision: str | None = None,
+    token: str | None = None,
+    local_files_only: bool = False,
+) -> Model:
     """Load the model in the repository "name/model", or in a folder of `save_pretrained`. No code from there runs.
 
     custom_objects: classes and functions of your own that it uses, as in `load_model`. local_files_only: use only what

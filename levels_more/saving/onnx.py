@@ -1,5 +1,6 @@
 """Export a model as ONNX, which runs without `levels`."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from levels_more import needed
 from levels_more.checks import file_name
 from levels_more.compiler.passes import cse
 from levels_more.high_level.data_adapter import as_list, unwrap_single
+from levels_more.high_level.model import Model
 from levels_more.saving.files import replace
 from levels_more.saving.model import check_built, specs_of
 
@@ -136,7 +138,7 @@ def onnx_model(model):
     return made
 
 
-def export(model, path, format="onnx"):
+def export(model: Model, path: str | os.PathLike, format: str = "onnx") -> None:
     """Write a model's prediction as an ONNX file, opset 17. The file is checked before it is written.
 
     Raises ValueError for a model that is not built, for another format, and for an op that has no form in ONNX.

@@ -5,6 +5,8 @@ import gzip
 import html
 import json
 import numbers
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +33,13 @@ SHORT = {"Elu", "Erf"}  # ops that onnxruntime has for float32 only
 LAST = {"Sigmoid": "probability", "Softmax": "classes"}  # last op -> kind of output; others: "numbers"
 
 
-def export_page(model, path, inputs=None, outputs=None, picture=None):
+def export_page(
+    model: Model,
+    path: str | os.PathLike,
+    inputs: dict[str, tuple[float, float]] | None = None,
+    outputs: Sequence[str] | None = None,
+    picture: tuple[int, int, float] | None = None,
+) -> None:
     """Write a model as one HTML file, which predicts in a browser without a network and without `levels`.
 
     model: built, from one table of numbers [rows, n] to one [rows, k]. A Sequential of Dense layers with up to 100,000

@@ -63,7 +63,7 @@ def test_the_map_in_the_page_is_that_of_the_imports():
             "has no 'Dense'; levels_more.mid_level has: write `from levels_more.mid_level",
         ),
         ("levels_more.high_level", "EarlyStoping", "has no 'EarlyStoping'; the nearest is 'EarlyStopping'"),
-        ("levels_more.saving", "launched", "has no 'launched'; levels_more.distributed has: "),
+        ("levels_more.saving", "run_ranks", "has no 'run_ranks'; levels_more.distributed has: "),
         ("levels_more.hardware", "foo", "has no 'foo'; dir(levels_more.hardware) lists what it has"),
         ("levels_more.torch.nn.functional", "frobnicate", "has no 'frobnicate' here; dir(torch.nn.functional) lists"),
         ("levels_more.torch.cuda", "Stream", "has no 'Stream' here; dir(torch.cuda) lists"),  # a room without a file

@@ -1,9 +1,13 @@
 """What Shift+Tab, `help` and completion show: every argument of a class, and of a namespace only what the framework has."""
 
 import inspect
+from typing import get_overloads, get_type_hints
 
+import numpy as np
 import pytest
 
+from levels.low_level import Tensor
+from levels.mid_level import Layer
 from levels_more import high_level, mid_level, tensorflow, torch
 
 K = tensorflow.keras
@@ -46,3 +50,26 @@ def test_an_object_that_can_be_called_keeps_its_own_signature():
 def test_a_namespace_lists_no_helper_of_ours(namespace):
     found = [name for name in dir(namespace) if "room" in name or name.startswith(("keras_", "recorded", "op_arg"))]
     assert found == [] and not {"FUNCTIONS", "KINDS", "TENSORFLOW", "known_now"} & {*dir(namespace)}
+
+
+HINTED = [mid_level, high_level]
+
+
+@pytest.mark.parametrize("room", HINTED, ids=lambda room: room.__name__)
+def test_hints_name_what_there_is(room):
+    """A name in quotes that is misspelled would be found by no import, only by an editor."""
+    found = [value for name, value in vars(room).items() if isinstance(value, type) and not name.startswith("_")]
+    methods = [method for kind in found for method in vars(kind).values() if inspect.isfunction(method)]
+    hints = [get_type_hints(each) for each in (*found, *methods)]
+    assert sum(map(bool, hints)) > 20
+
+
+def test_an_editor_knows_what_a_training_gives():
+    fit = get_type_hints(high_level.Model.fit)
+    assert fit["return"] is high_level.History and fit["epochs"] is int
+    assert get_type_hints(high_level.Model.predict)["return"] == np.ndarray | list[np.ndarray]
+    assert get_type_hints(high_level.Sequential)["layers"] == list[Layer]
+    assert get_type_hints(mid_level.Dataset.batch)["return"] is mid_level.Dataset
+    assert get_type_hints(mid_level.Dense.__init__)["units"] is int
+    called = [get_type_hints(each) for each in get_overloads(mid_level.Layer.__call__)]
+    assert called[-1]["return"] is Tensor

@@ -235,7 +235,7 @@ call("launch_kernel", in_order(H.launch_kernel), kernel=right(threads), blocks=r
      out=array(4, takes="axis no_rows"), x=array(4, takes="axis"))
 call("count_traffic", in_order(H.count_traffic), kernel=right(threads), blocks=right(1), threads=right(4),
      out=array(4, takes="axis no_rows"), x=array(4, takes="axis"))
-GPU, TPU = H.make_gpu("gpu:7"), H.Tpu("tpu:7")
+GPU, TPU = H.MAKERS["gpu"]("gpu:7"), H.Tpu("tpu:7")
 ON_GPU = made(lambda: GPU.put(np.ones(4, "f4")))
 call("Gpu.launch", in_order(GPU.launch), kernel=right(threads), blocks=right(1), threads=right(4), out=ON_GPU, x=ON_GPU)
 call("Gpu.alloc", GPU.alloc, shape=SPACE, dtype=DTYPE)

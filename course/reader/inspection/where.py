@@ -17,7 +17,7 @@ NAMES = """
     BCEWithLogitsLoss = BinaryCrossentropy      CrossEntropyLoss = SparseCategoricalCrossentropy
     step = Optimizer.apply_gradients            minimize = Optimizer.apply_gradients
     ExponentialLR = ExponentialDecay            MultiStepLR = PiecewiseConstantDecay
-    lr_scheduler = ExponentialDecay             clip_grad_norm_ = shortened
+    lr_scheduler = ExponentialDecay             clip_grad_norm_ = shorten
     kaiming_uniform_ = he_uniform               StepLR = ExponentialDecay
     rand = uniform                              randn = normal
     unsqueeze = expand_dims                     masked_select = boolean_mask

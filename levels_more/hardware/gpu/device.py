@@ -60,11 +60,11 @@ def real_cuda():
 @once
 def _compiled(kernel):
     """A kernel for the real GPU. A kernel that numba has compiled already is returned as it is."""
-    return real_cuda().jit(translated(kernel)) if isinstance(kernel, FunctionType) else kernel
+    return real_cuda().jit(for_numba(kernel)) if isinstance(kernel, FunctionType) else kernel
 
 
 @functools.cache
-def translated(function):
+def for_numba(function):
     """A copy of a kernel for numba: `cuda` in it is numba.cuda, and the functions that it calls are compiled too."""
     names = {*function.__code__.co_names} & {*function.__globals__}
     scope = function.__globals__ | {name: _for_gpu(function.__globals__[name]) for name in names}
@@ -77,7 +77,7 @@ def _for_gpu(value):
     if value is cuda:
         return real_cuda()
     value = getattr(value, "py_func", value)  # the Python function, if numba compiled it for CPUs
-    return real_cuda().jit(translated(value), device=True) if isinstance(value, FunctionType) else value
+    return real_cuda().jit(for_numba(value), device=True) if isinstance(value, FunctionType) else value
 
 
 class Gpu(Device):

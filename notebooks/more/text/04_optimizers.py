@@ -18,7 +18,7 @@ import numpy as np
 
 from levels_more.low_level import GradientTape, Variable, constant, function
 from levels_more.mid_level import SGD, Adam, Dense, MeanSquaredError, Optimizer, optimizers
-from levels_more.mid_level.optimizers import AdamW, ExponentialDecay, PiecewiseConstantDecay, RMSprop, shortened
+from levels_more.mid_level.optimizers import AdamW, ExponentialDecay, PiecewiseConstantDecay, RMSprop, shorten
 
 # %% [markdown]
 # ## Momentum (3 min)
@@ -245,11 +245,11 @@ for step in map(constant, (0.0, 100.0, 200.0, 300.0)):
 # (`global_clipnorm`) ([Pascanu et al., 2013](https://proceedings.mlr.press/v28/pascanu13.html)).
 
 # %%
-page.source(shortened)
+page.source(shorten)
 
 # %%
 long = [constant([3.0]), constant([4.0])]
-print(shortened(long, 1.0), shortened(long, 10.0))
+print(shorten(long, 1.0), shorten(long, 10.0))
 
 # %% [markdown]
 # Together the two gradients have length 5. To bring that down to 1, each is divided by 5. A limit of 10 changes

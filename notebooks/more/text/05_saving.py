@@ -31,7 +31,7 @@ from levels_more.high_level.serialization import reader, written, written_part
 from levels_more.mid_level import Adam, Dense
 from levels_more.saving import load_model, save
 from levels_more.saving.files import write_aside
-from levels_more.saving.model import TEXT, WEIGHTS, as_bytes, blamed, checksum, numbers_of, put, stored
+from levels_more.saving.model import TEXT, WEIGHTS, as_bytes, checksum, naming, numbers_of, put, read_arrays
 
 net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
 net.build((None, 2), "float64")
@@ -210,18 +210,18 @@ print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 # (You may skip the code of this part. `load_model(path)`, at its end, runs no code from the folder.)
 #
 # If anything is wrong with a file, we want one sentence that says which file it is, what was found and what to do.
-# `blamed` makes it. Also, a file must not make us allocate more memory than its own size justifies: a layer of a
+# `naming` makes it. Also, a file must not make us allocate more memory than its own size justifies: a layer of a
 # trillion units takes only a few characters. So while a model is loaded, no variable may hold more numbers than the
 # file stores bytes. (`nothing_drawn` does this, and no starting weights are drawn.)
 
 # %%
-page.source(blamed)
+page.source(naming)
 
 # %% [markdown]
-# `stored` reads the one file that `put` wrote, so all of its data is from the same save. It also compares the checksum:
+# `read_arrays` reads the one file that `put` wrote, so all of its data is from the same save. It also compares the checksum:
 
 # %%
-page.source(stored)
+page.source(read_arrays)
 
 # %% [markdown]
 # `load_model` makes the model, gives it its numbers, and returns it only when everything fits. A name that is not a
@@ -260,7 +260,7 @@ def tried():
 
 
 file = folder / "net" / WEIGHTS
-arrays = stored(file)
+arrays = read_arrays(file)
 blob = bytearray(file.read_bytes())
 blob[len(blob) // 2] ^= 1
 file.write_bytes(blob)

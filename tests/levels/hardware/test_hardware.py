@@ -446,13 +446,13 @@ JUMP = r"\s+(?:j\w+|b|b\.\w+|cbn?z|tbn?z)\s+(?:.*, ?)?([.\w$]+)$"  # of x86 and 
 @pytest.mark.parametrize("triple", ["x86_64-unknown-linux-gnu", "aarch64-linux-gnu", "arm64-apple-darwin"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_listing_holds_instructions_and_the_labels_they_jump_to(triple, dtype):
-    from levels_more.hardware.disassembly import trimmed
+    from levels_more.hardware.disassembly import instructions_of
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(triple).create_target_machine(opt=3)
     assembly = target.emit_assembly(machine.optimised(net_program(dtype).text, target))
-    lines = trimmed(assembly).splitlines()
+    lines = instructions_of(assembly).splitlines()
     instructions = [line for line in lines if not line.endswith(":")]
     # the same instructions in the same order, none cut short: an ARM number starts with # as an x86 comment does
     expected = [

@@ -603,7 +603,7 @@ def test_every_kernel_passes_its_own_trials(op):
 
 
 def test_every_op_has_trials():
-    assert all(kernels.cases_of(op) for op, _ in KERNELS)
+    assert all(kernels.verify.cases_of(op) for op, _ in KERNELS)
 
 
 def test_a_kernel_in_use_runs_on_every_level_above_and_is_undone_after_an_error():
@@ -656,7 +656,7 @@ def test_a_kernel_is_compiled_again_when_what_it_calls_is_rebound(decorator):
         exec("STEP = 5.0\n@njit\ndef inner(x):\n    return x - STEP\n@njit\ndef outer(x):\n    return inner(x)", scope)
         assert run("test_op", np.zeros(2)).tolist() == [-5, -5] and run("test_op", np.zeros(3)).tolist() == [-5, -5, -5]
         # a kernel on whole arrays, whose callee was compiled, and whose callee's callee was changed, before its first call
-        scope["kernel"] = lambda function: kernel("test_op 2", planner=kernels.plan_rows)(function)
+        scope["kernel"] = lambda function: kernel("test_op 2", planner=kernels.reductions.plan_rows)(function)
         exec("@njit\ndef inner(x):\n    return x + STEP\n@njit\ndef outer(x):\n    return inner(x)", scope)
         exec("@kernel\ndef last(out, x):\n    out[0, 0] = outer(x[0, 0])", scope)
         assert scope["outer"](0.0) == 5.0
@@ -680,7 +680,7 @@ def products(x, w):
 @pytest.mark.parametrize("flip_x, flip_w", [(False, False), (True, False), (False, True), (True, True)])
 def test_the_tiles_give_the_record_to_the_bit(flip_x, flip_w):
     """Any shape, also with edges that no tile fits, and a k so long that it is packed in parts."""
-    draw, program = np.random.default_rng(0), compile_cpu(kernels.matmul_rows, np.dtype("f8"))
+    draw, program = np.random.default_rng(0), compile_cpu(kernels.matmul.matmul_rows, np.dtype("f8"))
     shapes = [(0, 3, 2), (3, 0, 2), (1, 1, 1), (17, 1100, 19), *draw.integers(1, 90, (40, 3)).tolist()]
     for m, k, n in shapes:
         x, w = draw.normal(size=(m, k)), draw.normal(size=(k, n))

@@ -2,7 +2,6 @@
 not come.
 """
 
-import hashlib
 import importlib.util
 import os
 import re
@@ -17,7 +16,6 @@ import numpy as np
 import pytest
 
 from course import build
-from course.reader.tasks import rings
 from levels_more.distributed import (
     DistributedDataParallel,
     World,
@@ -47,7 +45,7 @@ from levels_more.low_level import (
     trace,
     transpose,
 )
-from levels_more.mid_level import Adam, Dataset, Dense
+from levels_more.mid_level import Dataset, Dense
 
 MPIEXEC = next(filter(Path.exists, (Path(sys.executable).with_name(name) for name in ("mpiexec", "mpiexec.exe"))), None)
 there = pytest.mark.skipif(
@@ -685,20 +683,6 @@ def test_shares_are_all_rows_once_and_differ_by_one_at_most(batch, ranks):
         assert [shape for found in ops for op, shape in found if op == "exp"] == [(count, 2) for count in counts]
 
 
-def test_messages_of_a_stage_travel_together():
-    w, v = (Variable(np.ones(shape, "f4")) for shape in ((4, 300), (300, 300)))
-
-    def step(x):
-        with GradientTape() as tape:
-            loss = reduce_mean(nn.relu(x @ w) @ v)
-        for variable, gradient in zip((w, v), tape.gradient(loss, [w, v]), strict=True):
-            variable.assign(variable - gradient)
-        return loss
-
-    graph = spread(trace(step, [constant(X.astype("f4")).spec])[0], 10, World(0, 2))
-    assert [len(messages) for _, _, messages in backend.StagedProgram(graph, 10).parts if messages] == [2]
-
-
 def test_ranks_whose_shares_differ_by_a_row_send_the_same_messages():
     """Rows of 15 and 16 times 4,096 bytes: one is below LARGE, one is not."""
     w = Variable(np.ones((4, 512)))
@@ -765,16 +749,3 @@ def test_a_seed_and_initial_epoch_go_on_as_they_would_have():
         return b"".join(w.tobytes() for w in net.get_weights())
 
     assert trained((0, 5)) == trained((0, 2), (2, 5)) != trained((0, 2), (0, 3))
-
-
-def test_the_notebook_shows_the_digits_of_this_net():
-    """The stored ones of more/05_machines: of two ranks, and of one process."""
-    text = (build.ROOT / "notebooks" / "more" / "05_machines.ipynb").read_text(encoding="utf-8")
-    shown = re.findall(r'"(?:rank [01]|alone ) (\w{16})\\n"', text)
-    task, net = rings(), Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
-    net.build((None, 2), "float64")
-    net.set_weights(task.weights)
-    net.compile(Adam(0.01), "binary_crossentropy")
-    net.fit(task.x, task.y, batch_size=100, epochs=3, seed=7, verbose=0)
-    digits = hashlib.sha256(b"".join(w.tobytes() for w in net.get_weights())).hexdigest()[:16]
-    assert shown.count(digits) == 3

@@ -3,11 +3,7 @@ place.
 """
 
 import gc
-import importlib.util
-import os
 import random
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -16,24 +12,11 @@ import greenlet
 import numpy as np
 import pytest
 
-from levels_more.hardware import (
-    LAUNCH_LIMITS,
-    MAKERS,
-    SHARED,
-    BarrierError,
-    Endless,
-    Gpu,
-    GpuError,
-    OutOfBounds,
-    Race,
-    Traffic,
-    Uninitialised,
-    count_traffic,
-    cuda,
-    launch_kernel,
-    pool,
-    real_cuda,
-)
+from levels_more.hardware import MAKERS, GpuError, count_traffic, cuda, launch_kernel, pool
+from levels_more.hardware.gpu.device import Gpu, real_cuda
+from levels_more.hardware.gpu.errors import BarrierError, Endless, OutOfBounds, Race, Uninitialised
+from levels_more.hardware.gpu.memory import SHARED
+from levels_more.hardware.gpu.scheduler import LAUNCH_LIMITS, Traffic
 
 TILE, BLOCK, HALO = 8, 32, 34  # numba wants the size of a shared array as a plain constant
 ORDERS = [None, *range(49)]
@@ -474,12 +457,6 @@ def test_an_error_leaves_no_greenlets_behind():
     assert alive() <= before
 
 
-@pytest.mark.parametrize("name", ["threadIdx", "blockIdx", "blockDim", "gridDim"])
-def test_outside_of_a_kernel(name):
-    with pytest.raises(GpuError, match="no kernel is running"):
-        getattr(cuda, name)
-
-
 def test_calls_outside_of_a_kernel():
     for call in (lambda: cuda.grid(1), cuda.syncthreads, lambda: cuda.shared.array(1, np.float32)):
         with pytest.raises(GpuError, match="no kernel is running"):
@@ -720,63 +697,4 @@ def test_right_kernels_on_a_real_gpu(case):
 # Speed, beside a plain loop of this machine.
 
 
-def seconds_of(run):
-    """Of this thread, so that it matters little what else the machine does."""
-    times = []
-    for _ in range(5):
-        start = time.thread_time()
-        run()
-        times.append(time.thread_time() - start)
-    return min(times)
-
-
-def test_a_thread_and_an_access_are_cheap():
-    """On a machine that turns an empty loop in 40 ns: 20 µs a thread and 1 µs an access, and 100 µs a launch."""
-    turn = seconds_of(lambda: [i * i for i in range(100_000)]) / 100_000 / 40e-9
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        turn *= 1.5  # who shares a core's caches waits for memory, which the empty loop does not
-    m, out = floats(32, 32), np.zeros((32, 32), np.float32)
-    accesses = 1024 * (4 * 2 * (2 + TILE) + 1)
-    taken = seconds_of(lambda: launch_kernel(matmul, (4, 4), (TILE, TILE), m, m, out))
-    assert taken < turn * (1024 * 20e-6 + accesses * 1e-6)
-    x = np.zeros(1)
-    assert seconds_of(lambda: [launch_kernel(row_sum, 1, 1, x[:0], x) for _ in range(100)]) < turn * 100 * 100e-6
-
-
 # The way to a real GPU, as far as it goes without one: numba's own simulator stands in for the driver.
-
-STAND_IN = """
-import importlib.util, sys
-import numpy as np
-spec = importlib.util.spec_from_file_location("kernels_of_the_tests", sys.argv[1])
-kernels = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(kernels)
-from levels_more.hardware import launch_kernel, pool
-
-gpu = pool()["gpu:0"]
-assert not gpu.simulated and pool(gpus=2)["gpu:1"].simulated
-for kernel, blocks, threads, inputs, expected in kernels.right_cases():
-    out = gpu.put(np.zeros(expected.shape, expected.dtype))
-    gpu.launch(kernel, blocks, threads, *map(gpu.put, inputs), out)
-    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-5)
-    print(kernel.__name__)
-assert gpu.put(np.array(2.5)).numpy() == 2.5 and gpu.put(np.zeros((0, 3))).numpy().shape == (0, 3)
-assert gpu.used == out.spec.nbytes
-try:
-    launch_kernel(kernels.vector_add, 1, 1, out.data, np.zeros(1), out.data)
-except kernels.GpuError as error:
-    print(error)
-"""
-
-
-@pytest.mark.skipif(importlib.util.find_spec("numba.cuda") is None, reason="numba.cuda is not installed")
-def test_real_code_path_with_a_stand_in():
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
-    command = [sys.executable, "-W", "ignore", "-c", STAND_IN, __file__]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    names = [case[0].__name__ for case in right_cases()]
-    assert done.stdout.split("\n")[:-1] == [
-        *names,
-        "vector_add: some arrays are on the GPU, others are not; put them all there",
-    ]

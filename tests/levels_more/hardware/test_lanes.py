@@ -3,20 +3,16 @@
 import itertools
 import math
 import operator
-import re
 
 import numpy as np
 import pytest
 
 from course import tasks
 from levels import hardware
-from levels.support.machine import machine_code
 from levels_more.hardware import Assembler, Buffer, Lanes, pool, select
 
 CPU = pool()["cpu:0"]
-DTYPES = ["f4", "f8"]
 COMPARISONS = [operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt]
-NET = (2, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)  # the shapes of its weights
 LANES = [("f4", None), ("f4", 1), ("f4", 4), ("f8", None), ("f8", 4), ("f8", 8)]
 TASKS = {"linear": hardware.line_row, "rings": hardware.net_row}
 BATCHES = [1, 3, 7, 10, 17]
@@ -73,23 +69,6 @@ def test_one_lane_in_float64_gives_the_bits_of_level_1(name):
         expected = trained(Assembler("train", "f8"), name, "f8", rows)
         for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_array_equal(ours, theirs)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_one_lane_in_float64_is_written_as_level_1_writes(dtype):
-    one, core = Lanes("p", dtype, 1), Assembler("p", dtype)
-    for a in (one, core):
-        hardware.write_steps(a, hardware.net_row, NET)
-    assert [line.replace("contract ", "") for line in one.lines] == core.lines and one.entry == core.entry
-    assert (one.lines == core.lines) == (dtype == "f8")
-
-
-def test_the_machine_code_is_that_of_the_text_with_an_aligned_stack():
-    a = Lanes("p", "f4", 8)
-    hardware.write_steps(a, hardware.net_row, NET)
-    program = a.assemble()
-    assert "define void @program(ptr %words) nounwind alignstack(64) {" in program.text
-    assert machine_code(program.text)[0] is program.engine
 
 
 def place(code):
@@ -179,21 +158,6 @@ def elementwise(dtype, lanes):
         v = a.load(x, i)
         a.store((v + 1) * a.load(y, i) / 2 - v, out, i)
     return a.assemble()
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_one_lane_is_written_as_if_there_were_no_lanes(dtype):
-    one, four = (Lanes("net", dtype, lanes) for lanes in (1, 4))
-    for a in (one, four):
-        hardware.write_steps(a, hardware.net_row, NET)
-    one, four = one.assemble().text, four.assemble().text
-    of_lanes = re.compile(r"<\d+ x |splat|masked|insertelement|extractelement|shufflevector|vector")
-    assert of_lanes.search(four) and not of_lanes.search(one)
-    with pytest.raises(ValueError, match="4 at once; expected 1$"), Lanes("p", dtype, 1).loop("n", 4):
-        pass
-    a = Lanes("p", dtype, 4)
-    with pytest.raises(ValueError, match="4 at once; expected 1$"), a.loop("n", 4), a.loop("n", 4):
-        pass
 
 
 @pytest.mark.parametrize("dtype, lanes", LANES)

@@ -7,7 +7,7 @@ import pytest
 
 import levels_more.tensorflow as tf
 from levels.support import cures
-from levels_more import high_level, low_level, mid_level, missing, torch
+from levels_more import high_level, low_level, mid_level
 
 CURES = cures.cures(cures.MORE)
 RIGHT = {
@@ -131,22 +131,6 @@ def test_the_cure_for_a_name_of_pytorch_is_about_that_name(name):
     assert wrong.get(name, "nearest") not in str(told.value)
 
 
-def test_the_nearest_name_begins_alike():
-    from levels_more import torch
-
-    for room, asked, near in (
-        (torch.nn, "relu", "ReLU"),
-        (torch.nn, "Lineer", "Linear"),
-        (tf.keras.metrics, "auc", "AUC"),
-    ):
-        with pytest.raises(AttributeError, match=f"has no '{asked}' here; the nearest is '{near}'"):
-            getattr(room, asked)
-    names = ["clamp", "relu", "stack", "sigmoid"]
-    assert [missing._nearest(name, names) for name in ("amp", "lamp", "pack", "elu", "Clamp", "sigmod")] == [
-        None
-    ] * 4 + ["clamp", "sigmoid"]
-
-
 @pytest.mark.quick
 @pytest.mark.parametrize(
     "name, act",
@@ -163,27 +147,3 @@ def test_what_is_no_op_is_refused_by_its_name_while_a_function_is_traced(name, a
     with pytest.raises(TypeError, match=f"^{name}: Symbol.* has no numbers yet .*: compute it from the rows with"):
         low_level.function(act)(x)
     assert tf.function(act)(x).numpy().tolist() == right  # it runs op by op what is no op of a graph
-
-
-def test_a_model_that_divides_its_rows_is_refused_by_the_operators_name():
-    class Hashed(high_level.Model):
-        def __init__(self):
-            super().__init__()
-            self.rows, self.flat = mid_level.Embedding(10, 1), mid_level.Flatten()
-
-        def call(self, x):
-            return self.flat(self.rows(x % 10))
-
-    model = Hashed()
-    model.compile("sgd", "mse")
-    ids = np.array([[3], [47]])
-    assert model(ids).shape == (2, 1)
-    for call in (lambda: model.predict(ids), lambda: model.fit(ids, Y[:2], verbose=0)):
-        with pytest.raises(TypeError, match="^x % y: Symbol.* in a traced function, as in fit and predict"):
-            call()
-
-
-def test_the_spelling_says_where_an_angle_is_none():
-    for spelling in (torch, tf):
-        assert "the result is NaN" in spelling.sin.__doc__ and "as in `sin`" in spelling.cos.__doc__
-    assert np.isnan(low_level.sin(low_level.constant([2.0**53, -(2.0**60)])).numpy()).all()

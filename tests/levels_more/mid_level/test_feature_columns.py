@@ -6,27 +6,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
 
-from course import tasks
-from course.reader.figures import penguins as penguin_figures
 from levels_more.low_level import GradientTape, Variable, constant, function, reduce_sum
 from levels_more.mid_level import (
     SGD,
     Dense,
     DenseFeatures,
     MeanSquaredError,
-    bucket_of,
     bucketized_column,
     categorical_column_with_hash_bucket,
     categorical_column_with_identity,
     categorical_column_with_vocabulary_list,
     crossed_column,
     embedding_column,
-    fingerprint,
     indicator_column,
     numeric_column,
 )
+from levels_more.mid_level.hashing import bucket_of, fingerprint
 
 WORDS = ["Adelie", "Chinstrap", "Gentoo"]
 species = categorical_column_with_vocabulary_list("species", WORDS)
@@ -200,11 +196,6 @@ def test_hashes_are_these_on_every_machine():
     assert crossed.ids({"a": ["x", "xy", "x"], "b": ["yz", "z", 3]}).tolist() == [567, 833, 811]
 
 
-def test_a_hash_fills_all_buckets_about_evenly():
-    counts = np.bincount([bucket_of(f"word {k}", 10) for k in range(10_000)], minlength=10)
-    assert (abs(counts - 1000) < 150).all()  # five standard deviations of a fair draw
-
-
 @given(st.tuples(st.text(max_size=3), st.text(max_size=3)), st.tuples(st.text(max_size=3), st.text(max_size=3)))
 def test_parts_of_a_cross_do_not_run_into_each_other(one, other):
     assert (fingerprint(one) == fingerprint(other)) == (one == other)
@@ -342,30 +333,6 @@ def test_bad_input_is_one_clear_error(name):
 
 
 # The penguins.
-
-
-def penguins():
-    names = ("species", "bill_depth_mm", "body_mass_g")
-    rows = [row for row in tasks.read("penguins.csv", names, (str,) * 3) if "NA" not in row]
-    kinds, depth, mass = map(np.array, zip(*rows, strict=True))
-    return {"species": kinds, "bill_depth_mm": depth.astype(float)}, mass.astype(float)
-
-
-def test_the_sign_of_bill_depth_turns_when_the_species_enters():
-    features, mass = penguins()
-    depth, slopes, masses = numeric_column("bill_depth_mm"), [], []
-    for columns in ([depth], [depth, indicator_column(species)]):
-        x = np.c_[matrix(columns, features, dtype="float64"), np.ones(len(mass))]
-        weights = np.linalg.lstsq(x, mass, rcond=None)[0]
-        slopes.append(round(weights[0], 1))
-        masses.append(x @ weights)
-    assert slopes == [-191.6, 256.6]
-    figure = Figure()
-    draw = penguin_figures.one_line_or_three.__wrapped__
-    text = draw(figure, features["bill_depth_mm"], mass, features["species"], *masses)
-    assert figure.axes[0].get_title() == "one line for all: -192 g per mm; one for each species: +257"
-    assert "-192 g per mm" in text and "three parallel lines of +257 g per mm" in text
-    assert [label.get_text() for label in figure.axes[0].texts] == [*WORDS, "all penguins"]
 
 
 @pytest.mark.parametrize("kind", [list, np.array])

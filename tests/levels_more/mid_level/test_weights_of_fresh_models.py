@@ -5,7 +5,7 @@ import pytest
 
 from levels_more import tensorflow as tf
 from levels_more.high_level import Sequential
-from levels_more.mid_level import SGD, Dataset, Dense, Embedding, Flatten
+from levels_more.mid_level import SGD, Dataset, Dense
 
 DRAW = np.random.default_rng(0)
 ROWS, WEIGHTS = DRAW.normal(size=(40, 3)), DRAW.uniform(0.5, 2.0, 40)
@@ -72,21 +72,3 @@ def test_a_dataset_of_rows_and_weights(dtype):
         data = Dataset.from_tensor_slices((x, CLASSES, WEIGHTS.astype(dtype))).batch(8)
         told.append(model.fit(data, epochs=2, verbose=0).history["loss"])
     close(*told)
-
-
-def test_rows_of_ids_are_weighed_in_the_dtype_of_the_model():
-    x = CLASSES[:, None]
-    for dtype in ("float32", "float64"):
-        layers = [Embedding(3, 4, dtype=dtype), Flatten(), Dense(3, "softmax", dtype=dtype)]
-        model = Sequential(layers)
-        model.compile(SGD(0.125), "sparse_categorical_crossentropy")
-        assert np.isfinite(model.fit(x, CLASSES, sample_weight=WEIGHTS, epochs=1, verbose=0).losses).all()
-        assert model.predict(x).dtype == dtype
-
-
-def test_weights_in_lists_and_of_whole_numbers():
-    told = []
-    for weight in (WEIGHTS.round().tolist(), WEIGHTS.round().astype(int), WEIGHTS.round()[:, None]):
-        model = made("levels", "sparse_categorical_crossentropy")
-        told.append(model.fit(ROWS, CLASSES.tolist(), sample_weight=weight, epochs=1, verbose=0, shuffle=False).losses)
-    assert told[0].tolist() == told[1].tolist() == told[2].tolist()

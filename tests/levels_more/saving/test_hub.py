@@ -60,18 +60,6 @@ def test_a_folder_with_its_card(tmp_path):
     assert np.abs(portable.run(None, {"x0": x})[0] - model.predict(x)).max() < 1e-6
 
 
-def test_a_card_says_what_is_not_along(tmp_path):
-    model = net(Doubled(), Dense(2, halved))
-    model.save_pretrained(tmp_path / "m")
-    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
-    assert "- **Not in here:** Doubled, halved, which you need to load it\n" in card
-    assert "custom_objects={'Doubled': Doubled, 'halved': halved})" in card and "- **Data:** not given\n" in card
-    with pytest.raises(ValueError, match="no class is called 'Doubled'; pass custom_objects"):
-        from_pretrained(str(tmp_path / "m"))
-    again = from_pretrained(str(tmp_path / "m"), {"Doubled": Doubled, "halved": halved})
-    assert (again.predict(X) == model.predict(X)).all()
-
-
 def program_of(folder):
     """The program on the card in a folder."""
     return re.search(r"^```python\n(.*?)^```", (folder / "README.md").read_text(encoding="utf-8"), re.M | re.S)[1]
