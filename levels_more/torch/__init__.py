@@ -1,7 +1,7 @@
 """PyTorch's API on top of what the five notebooks build: `import levels_more.torch as torch`.
 
 It has what the stored programs call, and closely related functions. Chapter 3 of "eat pytorch in 20 days" runs with
-only its import lines changed. Tensors record how they were computed (`levels_more.torch.recorded`), weights are
+only its import lines changed. Tensors record how they were computed (`levels_more.torch.tensors`), weights are
 [out, in], and losses take the prediction first. What differs: int32 is int64 here. The error for a missing name says
 what to use instead.
 """
@@ -17,7 +17,7 @@ from levels_more.torch.functions import (  # noqa: F401
 from levels_more.torch.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
 from levels_more.torch.grad_mode import recording as is_grad_enabled  # noqa: F401
 from levels_more.torch.printing import set_printoptions  # noqa: F401
-from levels_more.torch.recorded import Size, Tensor, device, dtype  # noqa: F401
+from levels_more.torch.tensors import Size, Tensor, device, dtype  # noqa: F401
 from levels_more.torch.storage import save  # noqa: F401
 
 __version__ = "2.13.0+levels"  # the version of PyTorch beside which the stored programs run

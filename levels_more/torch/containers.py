@@ -5,7 +5,7 @@ from collections import OrderedDict
 
 from levels_more.checks import expect
 from levels_more.missing import refusing
-from levels_more.torch.recorded_modules import Module
+from levels_more.torch.modules import Module
 
 WHOLE = "nn.Sequential(*modules), with all its modules"  # what to use instead of a method that adds one
 

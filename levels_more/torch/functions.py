@@ -16,11 +16,11 @@ from levels_more.low_level.math import without_gradient
 from levels_more.low_level.random import count_between, drawn, shuffled
 from levels_more.low_level.shape import product
 from levels_more.missing import named_call
-from levels_more.torch import op_arguments
-from levels_more.torch.op_arguments import NUMBERS, ORDER, both, floats, of_kinds, shared_at_ties, sizes_of, spelled
-from levels_more.torch.recorded import FUNCTIONS, Tensor, device, dtype, recorded
-from levels_more.torch.recording import OperandError
+from levels_more.torch import ops
+from levels_more.torch.graph import OperandError
+from levels_more.torch.ops import NUMBERS, ORDER, both, floats, of_kinds, shared_at_ties, sizes_of, spelled
 from levels_more.torch.storage import only_view
+from levels_more.torch.tensors import FUNCTIONS, Tensor, device, dtype, recorded
 
 BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
 KINDS = {
@@ -73,7 +73,7 @@ def _plain(data):
 
 def of_kind(name):
     """Return the maker of a type of tensors: from data, f([1, 2]), or zeros of a shape, f(2, 3)."""
-    kind = op_arguments.TYPES[f"torch.{name}"]
+    kind = ops.TYPES[f"torch.{name}"]
 
     def run(data=(), *sizes):
         return FUNCTIONS["zeros"](data, *sizes, dtype=kind) if isinstance(data, int) else tensor(data, kind)
@@ -191,30 +191,30 @@ _maximum, _minimum = both(shared_at_ties(low.maximum)), both(shared_at_ties(low.
 PLAIN = {  # functions of `levels` and NumPy, not yet recorded
     **_rows("exp log sqrt sin cos tanh sigmoid", _of_floats),
     "relu": nn.relu,
-    **_rows("softmax log_softmax", lambda name: op_arguments.along(getattr(nn, name))),
+    **_rows("softmax log_softmax", lambda name: ops.along(getattr(nn, name))),
     **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))),
-    **_rows("clamp div where", functools.partial(getattr, op_arguments)),
+    **_rows("clamp div where", functools.partial(getattr, ops)),
     **_rows("stack argmax argmin abs square", functools.partial(getattr, low)),
     **_rows("floor ceil round sign isnan isfinite", lambda name: without_gradient(getattr(np, name))),
     **_rows("bitwise_and bitwise_or bitwise_not", lambda name: without_gradient(getattr(np, name))),
     **_rows("float double long int bool", lambda name: lambda x: to(x, KINDS[name])),
-    **_rows("any all", lambda name: op_arguments.of_truths(getattr(low, f"reduce_{name}"))),
+    **_rows("any all", lambda name: ops.of_truths(getattr(low, f"reduce_{name}"))),
     "add": of_kinds(operator.add, low.logical_or),
     "sub": both(operator.sub),
     "mul": of_kinds(operator.mul, low.logical_and),
     "neg": operator.neg,
-    "pow": op_arguments.power,
+    "pow": ops.power,
     "floor_divide": both(low.floordiv),
     "remainder": both(low.mod),
     "matmul": product,
     "maximum": _maximum,
     "minimum": _minimum,
-    "max": op_arguments.extreme(low.reduce_max, low.largest, _maximum),
-    "min": op_arguments.extreme(low.reduce_min, low.smallest, _minimum),
-    "mean": op_arguments.over(low.reduce_mean),
-    "sum": op_arguments.over(lambda x, *how: low.reduce_sum(low.cast(x, LONG) if x.dtype == BOOL else x, *how)),
-    "var": op_arguments.spread(low.reduce_variance),
-    "std": op_arguments.spread(low.reduce_std),
+    "max": ops.extreme(low.reduce_max, low.largest, _maximum),
+    "min": ops.extreme(low.reduce_min, low.smallest, _minimum),
+    "mean": ops.over(low.reduce_mean),
+    "sum": ops.over(lambda x, *how: low.reduce_sum(low.cast(x, LONG) if x.dtype == BOOL else x, *how)),
+    "var": ops.spread(low.reduce_variance),
+    "std": ops.spread(low.reduce_std),
     "cat": low.concat,
     "index_select": lambda x, axis, index: low.take(x, index if index.shape else low.reshape(index, 1), axis),
     "to": to,
@@ -226,10 +226,10 @@ VIEWS = {  # functions whose results share the memory of their argument
     "transpose": low.swapaxes,
     "t": lambda x: low.transpose(x) if len(x.shape) > 1 else x,
     "permute": lambda x, *axes: low.transpose(x, sizes_of(axes)),
-    "expand": op_arguments.expand,
+    "expand": ops.expand,
     "unsqueeze": low.expand_dims,
     "squeeze": lambda x, axis=None: x if axis is not None and x.shape[axis] != 1 else low.squeeze(x, axis),
-    "flatten": op_arguments.flatten,
+    "flatten": ops.flatten,
 }
 MAKERS = {
     "zeros": shaped(lambda shape, dtype, g: np.zeros(shape, dtype)),

@@ -12,7 +12,7 @@ from levels_more import mid_level
 from levels_more.checks import as_python, expect
 from levels_more.missing import refusing
 from levels_more.torch.grad_mode import enable_grad, no_grad
-from levels_more.torch.recorded import FUNCTIONS, Tensor
+from levels_more.torch.tensors import FUNCTIONS, Tensor
 
 
 class Optimizer:

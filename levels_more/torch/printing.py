@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from levels.support.checks import check_bool, check_int
-from levels_more.torch.op_arguments import NUMBERS
+from levels_more.torch.ops import NUMBERS
 
 PROFILES = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},

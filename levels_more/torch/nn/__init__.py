@@ -3,7 +3,7 @@
 from levels_more.missing import module_api, small_room
 from levels_more.torch.containers import ModuleList, Sequential  # noqa: F401
 from levels_more.torch.optimizers import clip_grad_norm_
-from levels_more.torch.recorded_layers import (  # noqa: F401
+from levels_more.torch.layers import (  # noqa: F401
     BCELoss,
     BCEWithLogitsLoss,
     CrossEntropyLoss,
@@ -16,7 +16,7 @@ from levels_more.torch.recorded_layers import (  # noqa: F401
     Softmax,
     Tanh,
 )
-from levels_more.torch.recorded_modules import Module, Parameter  # noqa: F401
+from levels_more.torch.modules import Module, Parameter  # noqa: F401
 
 from . import functional  # noqa: F401
 

@@ -2,7 +2,7 @@
 
 from levels_more.missing import module_api
 from levels_more.torch.functions import FUNCTIONS
-from levels_more.torch.recorded_layers import (  # noqa: F401
+from levels_more.torch.layers import (  # noqa: F401
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,

@@ -13,8 +13,8 @@ from levels_more.low_level.random import shuffled
 from levels_more.missing import module_api
 from levels_more.missing import refuse_arguments as _refuse_arguments
 from levels_more.torch.functions import DOUBLE, FUNCTIONS, tensor
-from levels_more.torch.recorded import Tensor
-from levels_more.torch.recording import ShapeError as _ShapeError
+from levels_more.torch.graph import ShapeError as _ShapeError
+from levels_more.torch.tensors import Tensor
 
 
 class Dataset:

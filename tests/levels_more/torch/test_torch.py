@@ -12,7 +12,7 @@ import levels_more.torch as torch
 import levels_more.torch.nn.functional as F
 from levels_more import low_level
 from levels_more.torch import nn, optim
-from levels_more.torch.op_arguments import NUMBERS
+from levels_more.torch.ops import NUMBERS
 from levels_more.torch.utils.data import (
     DataLoader,
     Dataset,

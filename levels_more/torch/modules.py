@@ -6,7 +6,7 @@ from levels.low_level import DTYPES
 from levels_more.checks import expect
 from levels_more.missing import refusing
 from levels_more.torch.optimizers import forget
-from levels_more.torch.recorded import Tensor
+from levels_more.torch.tensors import Tensor
 
 
 class Parameter(Tensor):

@@ -9,9 +9,9 @@ from levels.low_level import Operators
 from levels_more import low_level
 from levels_more.missing import cures_of, refusing
 from levels_more.torch.grad_mode import recording, set_grad_enabled
-from levels_more.torch.op_arguments import NUMBERS, TYPES, put, type_of
+from levels_more.torch.graph import Node, OperandError, ShapeError, gradients, record_function
+from levels_more.torch.ops import NUMBERS, TYPES, put, type_of
 from levels_more.torch.printing import printed
-from levels_more.torch.recording import Node, OperandError, ShapeError, gradients, record_function
 from levels_more.torch.storage import Viewing
 
 _LACKING = refusing("a tensor", "torch")

@@ -13,8 +13,8 @@ from levels_more.checks import as_python, sizes
 from levels_more.low_level import nn
 from levels_more.low_level.signatures import Options
 from levels_more.torch.functions import FUNCTIONS
-from levels_more.torch.recorded import recorded
-from levels_more.torch.recorded_modules import Module, Parameter
+from levels_more.torch.modules import Module, Parameter
+from levels_more.torch.tensors import recorded
 
 
 def linear(x, weight, bias=None):
