@@ -22,7 +22,7 @@ from levels_more.low_level.ops import (
     log_softmax, logical_and, logical_not, logical_or, matmul, maximum, minimum, one_hot, reduce_all, reduce_any,
     reduce_max, reduce_mean, reduce_min, reshape, sin, softmax, square, swapaxes, tanh, transpose, where,
 )
-from levels_more.low_level.random import Generator, normal, set_seed, shuffle, uniform
+from levels_more.low_level.random import normal, set_seed, shuffle, uniform
 from levels_more.low_level.shape import (
     expand_dims, fancy_index, largest, reduce_std, reduce_variance, smallest, squeeze, stack, take, take_along,
 )

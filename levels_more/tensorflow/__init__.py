@@ -25,8 +25,6 @@ from levels_more.tensorflow.variables import SortedModule as Module  # noqa: F40
 from levels_more.tensorflow.variables import GradientTape  # noqa: F401
 
 __version__ = "2.21.0+levels"  # the version of TensorFlow beside which the stored programs run
-newaxis = None
-convert_to_tensor = constant
 
 
 def TensorSpec(shape=None, dtype="float32", name=None):

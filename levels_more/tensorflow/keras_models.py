@@ -14,7 +14,6 @@ from levels_more.mid_level.optimizers import OPTIMIZERS
 from levels_more.tensorflow import keras_optimizers
 from levels_more.tensorflow.keras_layers import LAYERS, Input, Layer
 from levels_more.tensorflow.keras_losses import LOSSES, METRICS, AccuracyByShape, MeanLoss, called, chosen
-from levels_more.tensorflow.keras_utils import GlorotUniform
 
 
 def _each(function, given):
@@ -94,4 +93,4 @@ for table in (LAYERS, LOSSES, METRICS, keras_optimizers.OPTIMIZERS):
     CLASSES.update({f"keras.{name}": kind for name, kind in table.items() if isinstance(kind, type)})
 FUNCTIONS.update({f"keras.{name}": row for name, row in METRICS.items() if isinstance(row, FunctionType)})
 CLASSES["keras.Functional"] = Model  # what a graph of layers is called in files
-CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Sequential, AccuracyByShape, MeanLoss, GlorotUniform)})
+CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Sequential, AccuracyByShape, MeanLoss)})

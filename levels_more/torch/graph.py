@@ -13,7 +13,7 @@ from levels.low_level import VJPS, Operators, reachable
 from levels_more.checks import as_python, expect
 from levels_more.compiler.eager.tapes import GradientTape, quickest_walk
 from levels_more.missing import named_call
-from levels_more.torch.grad_mode import recording, set_grad_enabled
+from levels_more.torch.grad_mode import enable_grad, recording
 from levels_more.torch.storage import Viewing
 
 _NUMBERS = itertools.count()
@@ -157,7 +157,7 @@ def gradients(target, weight=None, inputs=None, keep=False, create=False):
         why = f"its shape is {target.shape}" if target.node else "it was made from nothing that requires_grad"
         raise RuntimeError(f"backward: {why}; expected one recorded number, or a gradient in the tensor's shape")
     if weight is not None:
-        with set_grad_enabled(True):
+        with enable_grad():
             target = (target * weight).sum()
     nodes, last = _history(target.node), target.named()
     made = [(last, target.node), *(pair for node in nodes for pair in node.parents)]

@@ -1,4 +1,4 @@
-"""Modules of recorded tensors, with named parameters and buffers, state dicts and modes."""
+"""Modules of recorded tensors, with named parameters, state dicts and modes."""
 
 import collections
 
@@ -26,14 +26,20 @@ class Keys(collections.namedtuple("Keys", "missing_keys unexpected_keys")):
         return super().__repr__() if any(self) else "<All keys matched successfully>"
 
 
+ITS_CURES = {  # names that tensors have, too -> what to use instead
+    "cpu": "the module itself: the CPU is the only device",
+    "float": "to(torch.float32)",
+    "requires_grad_": "parameter.requires_grad_(False), for each of parameters()",
+}
+
+
 class Module:
     """The base class of modules. Define `forward`, and keep parameters and modules in attributes, not in lists."""
 
-    __getattr__ = refusing("a module", "torch")
+    __getattr__ = refusing("a module", "torch", **ITS_CURES)
 
     def __init__(self):
         self.training = True
-        self._buffer_names = ()  # of tensors that are saved but not trained
 
     def __call__(self, *args, **options):
         return self.forward(*args, **options)
@@ -45,7 +51,7 @@ class Module:
 
     def _check_begun(self, what):
         """Raise AttributeError, with PyTorch's words, before `__init__` of this class has run."""
-        if "_buffer_names" not in vars(self):
+        if "training" not in vars(self):
             cure = f"write super().__init__() first in {type(self).__name__}.__init__"
             raise AttributeError(f"cannot assign {what} before Module.__init__() call; {cure}")
 
@@ -56,12 +62,6 @@ class Module:
         if isinstance(before, Parameter) and not (value is None or isinstance(value, Parameter)):
             raise TypeError(f"{type(self).__name__}.{name} is a Parameter; change its numbers, or assign a Parameter")
         super().__setattr__(name, value)
-
-    def register_buffer(self, name, tensor, persistent=True):
-        """Keep a tensor as the attribute `name`. It is saved but not trained. `persistent` has no effect."""
-        self._check_begun("buffer")
-        self._buffer_names = (*self._buffer_names, name)
-        setattr(self, name, tensor)
 
     def named_children(self):
         """Pairs (name, module) of the modules in its attributes."""
@@ -77,42 +77,32 @@ class Module:
         for name, part in self.named_children():
             yield from part._paths(f"{path}.{name}" if path else name)
 
-    def named_modules(self):
-        """Pairs (name, module) of itself and all modules inside, each once."""
-        found = {}
-        for path, module in self._paths():
-            found.setdefault(id(module), (path, module))
-        return found.values()
-
     def modules(self):
         """Itself and all modules inside, each once."""
-        return (module for _, module in self.named_modules())
+        return {id(module): module for _, module in self._paths()}.values()
 
-    def _tensors(self, wanted, recurse=True):
-        """{name: tensor} of this and, if `recurse`, all modules inside, for which wanted(module, name, tensor)."""
+    def _state(self):
+        """{name: parameter} of this and all modules inside: {"0.weight": …}, a shared one under each of its names."""
         found = {}
-        for path, module in self._paths() if recurse else [("", self)]:
-            for name, x in sorted(vars(module).items(), key=lambda pair: pair[0] in module._buffer_names):
-                if isinstance(x, Tensor) and wanted(module, name, x):
+        for path, module in self._paths():
+            for name, x in vars(module).items():
+                if isinstance(x, Parameter):
                     found[f"{path}.{name}" if path else name] = x
         return found
 
-    def named_parameters(self, recurse=True):
-        """Pairs (name, parameter), each parameter once: ("0.weight", …), …; only its own unless `recurse`."""
+    def named_parameters(self):
+        """Pairs (name, parameter), each parameter once: ("0.weight", …), …"""
         found = {}
-        for name, x in self._tensors(lambda module, name, x: isinstance(x, Parameter), recurse).items():
+        for name, x in self._state().items():
             found.setdefault(id(x), (name, x))
         return iter(found.values())
 
-    def parameters(self, recurse=True):
+    def parameters(self):
         """The parameters, each once, in order."""
-        return (parameter for _, parameter in self.named_parameters(recurse))
-
-    def _state(self):
-        return self._tensors(lambda module, name, x: isinstance(x, Parameter) or name in module._buffer_names)
+        return (parameter for _, parameter in self.named_parameters())
 
     def state_dict(self):
-        """{name: tensor} of all parameters and buffers. The tensors share the memory of the module's."""
+        """{name: tensor} of all parameters. The tensors share the memory of the module's."""
         return collections.OrderedDict((name, x.detach()) for name, x in self._state().items())
 
     def load_state_dict(self, state, strict=True):
@@ -149,12 +139,6 @@ class Module:
         """Set the gradients of all parameters to None, or to 0."""
         forget(self.parameters(), set_to_none)
 
-    def requires_grad_(self, requires_grad=True):
-        """Set `requires_grad` of all parameters: train or freeze them. Return self."""
-        for parameter in self.parameters():
-            parameter.requires_grad_(requires_grad)
-        return self
-
     def to(self, *how, **options):
         """Cast the floats of this module, if a dtype is given. Return self. (The CPU is the only device.)"""
         for tensor in self._state().values():
@@ -162,17 +146,9 @@ class Module:
                 tensor.data = tensor.detach().to(*how, **options)
         return self
 
-    def float(self):
-        """Cast its floats to float32. Return self."""
-        return self.to(DTYPES[0])
-
     def double(self):
         """Cast its floats to float64. Return self."""
         return self.to(DTYPES[1])
-
-    def cpu(self):
-        """Return self: the CPU is the only device."""
-        return self
 
     def extra_repr(self):
         """Return the text in brackets in the repr."""

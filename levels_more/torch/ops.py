@@ -19,22 +19,6 @@ NUMBERS = {  # the dtypes of Python numbers, if no tensor decides
     int: np.dtype("int64"),
     float: np.dtype("float32"),
 }
-TYPES = {  # the names of types, as `x.type()` gives them
-    "torch.FloatTensor": np.dtype("float32"),
-    "torch.DoubleTensor": np.dtype("float64"),
-    "torch.LongTensor": np.dtype("int64"),
-    "torch.IntTensor": np.dtype("int64"),
-    "torch.BoolTensor": np.dtype(bool),
-}
-
-
-def type_of(kind):
-    """Return a dtype, or that of a type such as "torch.FloatTensor" or torch.FloatTensor. Raises ValueError."""
-    name = getattr(kind, "tensor_type", kind)
-    found = TYPES.get(name) if isinstance(name, str) else getattr(name, "dtype", None)
-    if not isinstance(found, np.dtype):
-        raise ValueError(f"type: {kind!r:.60}; expected a dtype, as torch.float64, or one of {', '.join(TYPES)}")
-    return found
 
 
 def _rank(x):
@@ -121,21 +105,9 @@ def spelled(function, its_name):
     return run
 
 
-def spread(function):
-    """Return a variance or standard deviation of x[…] with PyTorch's arguments. By default it divides by n - 1."""
-    return lambda x, axis=None, unbiased=True, keep=False, correction=1, keepdims=False: function(
-        x, axis, keep or keepdims, correction * unbiased
-    )
-
-
-def extreme(function, ranked, both):
-    """Return a function for max(x), max(x, y), and max(x, dim) -> (values, indices). Gradients go to indices only."""
-
-    def run(x, y=None, keepdims=False, axis=None):
-        axis = y if axis is None else axis
-        return function(x) if axis is None else both(x, y) if hasattr(axis, "shape") else ranked(x, axis, keepdims)
-
-    return run
+def extreme(function, ranked):
+    """Return a function for max(x), and for max(x, dim) -> (values, indices)."""
+    return lambda x, axis=None, keepdims=False: function(x) if axis is None else ranked(x, axis, keepdims)
 
 
 def of_truths(function):
@@ -220,8 +192,3 @@ def power(x, y):
     if (arrays[1] < 0).any():
         raise ValueError("pow: whole numbers to a power below 0; make floats of them first")
     return without_gradient(np.power)(x, y)
-
-
-def shared_at_ties(function):
-    """Return `maximum` or `minimum` with half the gradient for each of two equal floats. (Else the first gets all.)"""
-    return lambda x, y: low.where(x == y, x * 0.5 + y * 0.5, function(x, y)) if x.dtype.kind == "f" else function(x, y)

@@ -8,13 +8,13 @@ import numpy as np
 from levels.low_level import Operators
 from levels_more import low_level
 from levels_more.missing import cures_of, refusing
-from levels_more.torch.grad_mode import recording, set_grad_enabled
+from levels_more.torch.grad_mode import enable_grad, no_grad, recording
 from levels_more.torch.graph import Node, OperandError, ShapeError, gradients, record_function
-from levels_more.torch.ops import NUMBERS, TYPES, put, type_of
+from levels_more.torch.ops import NUMBERS, put
 from levels_more.torch.printing import printed
 from levels_more.torch.storage import Viewing
 
-_LACKING = refusing("a tensor", "torch")
+_LACKING = refusing("a tensor", "torch", bool="x != 0")
 FUNCTIONS = {}  # name -> a function of recorded tensors, also a method of them; `add_` is `add` in place
 
 
@@ -49,7 +49,6 @@ class dtype:
 
     kind = property(lambda self: self.dtype.kind)
     itemsize = property(lambda self: self.dtype.itemsize)
-    is_floating_point = property(lambda self: self.kind == "f")
 
     def __eq__(self, other):
         return self.dtype == other
@@ -123,7 +122,7 @@ class Tensor(Viewing):
         return self
 
     def look_again(self):
-        with set_grad_enabled(self.grad_fn is not None):
+        with no_grad() if self.grad_fn is None else enable_grad():
             again = self.move(self.base)
         self.memory.held = again.memory.held
         if not (self.is_leaf and self.requires_grad):
@@ -246,12 +245,6 @@ class Tensor(Viewing):
             raise ShapeError(f"a tensor of shape {tuple(self.shape)} is not one number; {cure}")
         return self.held.numpy().item()
 
-    def type(self, dtype=None, non_blocking=False):
-        """Return the name of its type, such as "torch.FloatTensor"; or the tensor in a dtype, or of a type."""
-        if dtype is None:
-            return next(name for name, kind in TYPES.items() if kind == self.dtype)
-        return FUNCTIONS["to"](self, type_of(dtype))
-
     def tolist(self):
         """Return the numbers as nested lists of Python numbers."""
         return self.held.numpy().tolist()
@@ -285,9 +278,9 @@ class Tensor(Viewing):
         return f"tensor({printed(self)}{f', {note}' * self.requires_grad})"
 
 
-def recorded(name, function, view=None):
-    """Return a version of a function of `levels` for recorded tensors: see `record_function`."""
+def recorded(name, function, view=None, place="levels_more.torch"):
+    """Return a version of a function of `levels` for recorded tensors: see `record_function`. place: its module."""
     made = record_function(name, function, Tensor, view)
-    made.__module__ = "levels_more.torch.nn.functional"  # where pickle looks for it
+    made.__module__ = place  # where pickle looks for it
     made.__qualname__ = name
     return made

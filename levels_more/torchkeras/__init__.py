@@ -91,7 +91,7 @@ def one_pass(net, data, loss_fn, metrics, step=None, before=""):
         pair = isinstance(batch, list | tuple) and len(batch) == 2
         expect(pair, f"a batch of the {before}data", batch, "a pair (features, labels)")
         features, labels = batch
-        with torch.set_grad_enabled(step is not None):
+        with torch.no_grad() if step is None else torch.enable_grad():
             preds = net(features)
             loss = loss_fn(preds, labels)
         for metric in metrics.values():

@@ -21,7 +21,6 @@ SPELLED = (
     "torch.nn.init",
     "torch.nn.utils",
     "torch.optim",
-    "torch.optim.lr_scheduler",
     "torch.utils.data",
     "tensorflow",
     "torchkeras",
