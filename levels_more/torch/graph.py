@@ -71,7 +71,7 @@ def record_function(name, function, kind, view=None):
     """
 
     @functools.wraps(function, updated=())
-    def run(*args, out=None, inplace=False, **options):
+    def run(*args, inplace=False, **options):
         parents = []
         before = []
         given = [noted(x, parents, before) for x in args]
@@ -86,12 +86,8 @@ def record_function(name, function, kind, view=None):
             return args[0]  # the function returned its argument unchanged
         result = _given(result, kind, tape and Node(name, before + tape.records, parents))
         if view and view(*args, **options):
-            if isinstance(result, Viewing):
-                result.look_through(args[0], lambda x: run(x, *args[1:], **options))
-            for k, part in enumerate(result if isinstance(result, tuple) else ()):
-                part.look_through(args[0], lambda x, k=k: run(x, *args[1:], **options)[k])
-        out = args[0] if inplace else out
-        return result if out is None else out.set(result, name)
+            result.look_through(args[0], lambda x: run(x, *args[1:], **options))
+        return args[0].set(result, name) if inplace else result
 
     run.__name__ = name
     return run

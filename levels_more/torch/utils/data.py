@@ -1,20 +1,20 @@
 """`torch.utils.data`: data sets with samples `data[k]`, subsets, samplers, and loaders of batches."""
 
+import contextlib
 import itertools
 import operator
-from contextlib import suppress
 
 import numpy as np
 
-from levels_more.checks import expect
+from levels_more.checks import expect as _expect
 from levels_more.checks import sample_of as _sample_of
 from levels_more.checks import sizes as _sizes
 from levels_more.low_level.random import shuffle as _shuffle
 from levels_more.missing import module_api
 from levels_more.missing import refuse_arguments as _refuse_arguments
-from levels_more.torch.functions import DOUBLE, FUNCTIONS, tensor
+from levels_more.torch import functions as _functions
 from levels_more.torch.graph import ShapeError as _ShapeError
-from levels_more.torch.tensors import Tensor
+from levels_more.torch.tensors import Tensor as _Tensor
 
 
 class Dataset:
@@ -114,9 +114,9 @@ def default_collate(samples):
         return [default_collate(list(part)) for part in zip(*samples, strict=True)]
     if isinstance(first, str):
         return samples
-    if isinstance(first, Tensor):
-        return FUNCTIONS["stack"](samples)
-    return tensor(np.stack(samples), dtype=DOUBLE if isinstance(first, float) else None)
+    if isinstance(first, _Tensor):
+        return _functions.FUNCTIONS["stack"](samples)
+    return _functions.tensor(np.stack(samples), dtype=_functions.DOUBLE if isinstance(first, float) else None)
 
 
 class DataLoader:
@@ -142,14 +142,14 @@ class DataLoader:
     ):
         _refuse_arguments("DataLoader", others, DataLoader)
         whole = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool) and batch_size > 0
-        expect(whole, "DataLoader: batch_size", batch_size, "a whole number from 1 on")
+        _expect(whole, "DataLoader: batch_size", batch_size, "a whole number from 1 on")
         needed = ["__getitem__"] if sampler is not None else ["__len__", "__getitem__"]
         fits = all(hasattr(dataset, name) for name in needed) and not isinstance(dataset, type)
         told = "an object with __len__ and __getitem__; make a list of what only has an __iter__"
-        expect(fits, "DataLoader: dataset", dataset, told)
+        _expect(fits, "DataLoader: dataset", dataset, told)
         again = hasattr(sampler, "__iter__") and not isinstance(sampler, type) and not hasattr(sampler, "__next__")
         told = "a list of keys, or an object whose __iter__ gives the keys of each pass"
-        expect(sampler is None or again, "DataLoader: sampler", sampler, told)
+        _expect(sampler is None or again, "DataLoader: sampler", sampler, told)
         if shuffle and sampler is not None:
             raise ValueError("DataLoader: a sampler gives the order; leave out shuffle")
         self.dataset = dataset
@@ -176,7 +176,7 @@ class DataLoader:
 
     def _batch(self, keys):
         if self.by_rows and all(isinstance(key, int | np.integer) and not isinstance(key, bool) for key in keys):
-            with suppress(IndexError):  # it is raised again for the sample that is not there
+            with contextlib.suppress(IndexError):  # it is raised again for the sample that is not there
                 whole, rows = _beneath(self.dataset, np.array(keys))
                 return list(whole[rows])
         cure = "the sampler gave this key"

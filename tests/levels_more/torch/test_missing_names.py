@@ -69,3 +69,5 @@ def test_what_is_nearly_spelled_is_told_and_all_are_listed():
     assert {"sigmoid", "float64", "nn", "tensor", "no_grad"} <= {*dir(torch)} and "np" not in dir(torch)
     assert {"mse_loss", "relu"} <= {*dir(torch.nn.functional)} and {"reduce_mean", "float64"} <= {*dir(tf)}
     assert dir(torch.optim) == ["Adam", "Optimizer", "SGD"]
+    data = ["DataLoader", "Dataset", "Sampler", "Subset", "TensorDataset", "default_collate", "random_split"]
+    assert dir(torch.utils.data) == data
