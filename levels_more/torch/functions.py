@@ -16,10 +16,11 @@ from levels_more.low_level.math import without_gradient
 from levels_more.low_level.shape import product
 from levels_more.missing import named_call
 from levels_more.torch import ops
+from levels_more.torch.dtypes import NUMBERS, ORDER, both, dtype, floats, of_kinds
 from levels_more.torch.graph import OperandError
-from levels_more.torch.ops import NUMBERS, ORDER, both, floats, of_kinds, sizes_of, spelled
+from levels_more.torch.ops import sizes_of, spelled
 from levels_more.torch.storage import only_view
-from levels_more.torch.tensors import FUNCTIONS, Tensor, device, dtype, recorded
+from levels_more.torch.tensors import FUNCTIONS, Tensor, device, recorded
 
 BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
 KINDS = {

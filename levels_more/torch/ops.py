@@ -1,79 +1,14 @@
-"""Functions of level 3 with PyTorch's arguments, not yet recorded: `levels_more.torch.functions` wraps them.
-
-Their operands may have different dtypes. (Level 3 raises an error, which asks for a cast.)
-"""
+"""Functions of level 3 with PyTorch's arguments, not yet recorded: `levels_more.torch.functions` wraps them."""
 
 import math
 
 import numpy as np
 
-from levels.low_level import DTYPES, Operators, as_tensor, constant
 from levels_more import low_level as low
 from levels_more.checks import as_tuple, axis_of, expect, index_of
 from levels_more.low_level.math import without_gradient
 from levels_more.missing import named_call
-
-ORDER = sorted(DTYPES, key=lambda dtype: ("bif".index(dtype.kind), dtype.itemsize))  # bool, int64, float32, float64
-NUMBERS = {  # the dtypes of Python numbers, if no tensor decides
-    bool: np.dtype(bool),
-    int: np.dtype("int64"),
-    float: np.dtype("float32"),
-}
-
-
-def _rank(x):
-    """The rank of an operand's dtype: 2 for a tensor with axes, 1 for a tensor of one number, 0 for a Python number."""
-    return 2 if isinstance(x, Operators) and x.shape else int(isinstance(x, Operators))
-
-
-def common(x, y):
-    """Return the common dtype of x and y, tensors or numbers: the widest dtype of the highest rank (see `_rank`).
-
-    A lower rank decides if its kind is higher: floats beside integers, or integers beside bools. Raises TypeError for
-    other operands.
-    """
-    best = None
-    for z in (x, y):
-        if not isinstance(z, (Operators, *NUMBERS, np.number, np.bool_)):
-            raise TypeError(f"an operand is {z!r:.60}; expected a tensor or a number")
-    for rank in (2, 1, 0):
-        kinds = [z.dtype if rank else NUMBERS[type(np.asarray(z).item())] for z in (x, y) if _rank(z) == rank]
-        wide = max(kinds, key=ORDER.index, default=None)
-        if wide and (best is None or "bif".index(wide.kind) > "bif".index(best.kind)):
-            best = wide
-    return best
-
-
-def beside(x, y):
-    """Return x and y in their common dtype: tensors and arrays as tensors, Python numbers as Python numbers.
-
-    Raises TypeError for other operands.
-    """
-    pair = [constant(z) if isinstance(z, np.ndarray) else z for z in (x, y)]
-    best = common(*pair)
-    number = {"b": bool, "i": int, "f": float}[best.kind]
-    return [z if _rank(z) and z.dtype == best else low.cast(z, best) if _rank(z) else number(z) for z in pair]
-
-
-def both(function):
-    """Return a version of a function of two operands that takes them in different dtypes."""
-    return lambda x, y: function(*beside(x, y))
-
-
-def of_kinds(function, of_bools):
-    """The same, but with `of_bools` for two bools: their sum is `or`, their product is `and`."""
-
-    def run(x, y):
-        x, y = beside(x, y)
-        bools = all(z.dtype == bool for z in (x, y) if isinstance(z, Operators))
-        return of_bools(*map(as_tensor, (x, y))) if bools else function(x, y)
-
-    return run
-
-
-def floats(x):
-    """Return a tensor x as floats: integers and bools are cast to the default dtype. Python numbers are unchanged."""
-    return x if not isinstance(x, Operators) or x.dtype.kind == "f" else low.cast(x, NUMBERS[float])
+from levels_more.torch.dtypes import beside, floats
 
 
 def sizes_of(sizes):

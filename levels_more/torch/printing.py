@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from levels_more.torch.ops import NUMBERS
+from levels_more.torch.dtypes import NUMBERS
 
 WIDTH = 80  # characters in a line
 

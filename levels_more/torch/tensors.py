@@ -8,9 +8,10 @@ import numpy as np
 from levels.low_level import Operators
 from levels_more import low_level
 from levels_more.missing import cures_of, refusing
+from levels_more.torch.dtypes import NUMBERS, dtype
 from levels_more.torch.grad_mode import enable_grad, no_grad, recording
 from levels_more.torch.graph import Node, OperandError, ShapeError, gradients, record_function
-from levels_more.torch.ops import NUMBERS, put
+from levels_more.torch.ops import put
 from levels_more.torch.printing import printed
 from levels_more.torch.storage import Viewing
 
@@ -31,33 +32,6 @@ class Size(tuple):
 
     def __repr__(self):
         return f"torch.Size({list(self)})"
-
-
-class dtype:
-    """A dtype with PyTorch's name: one object for each dtype of NumPy, which NumPy accepts in its place."""
-
-    known = {}
-
-    def __new__(cls, kind):
-        kind = np.dtype(kind)
-        self = cls.known.setdefault(kind, super().__new__(cls))
-        self.dtype = kind
-        return self
-
-    def __reduce__(self):
-        return dtype, (self.dtype.str,)
-
-    kind = property(lambda self: self.dtype.kind)
-    itemsize = property(lambda self: self.dtype.itemsize)
-
-    def __eq__(self, other):
-        return self.dtype == other
-
-    def __hash__(self):
-        return hash(self.dtype)
-
-    def __repr__(self):
-        return f"torch.{self.dtype}"
 
 
 class device(str):

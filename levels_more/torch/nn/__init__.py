@@ -1,7 +1,6 @@
 """`torch.nn`: the base class of modules, parameters, layers and losses."""
 
 from levels_more.missing import module_api, small_room
-from levels_more.torch.containers import Sequential  # noqa: F401
 from levels_more.torch.optimizers import clip_grad_norm_
 from levels_more.torch.layers import (  # noqa: F401
     BCELoss,
@@ -15,7 +14,7 @@ from levels_more.torch.layers import (  # noqa: F401
     Softmax,
     Tanh,
 )
-from levels_more.torch.modules import Module, Parameter  # noqa: F401
+from levels_more.torch.modules import Module, Parameter, Sequential  # noqa: F401
 
 from . import functional  # noqa: F401
 

@@ -2,12 +2,11 @@
 
 from levels_more.missing import module_api
 from levels_more.torch.functions import FUNCTIONS
-from levels_more.torch.layers import (  # noqa: F401
+from levels_more.torch.layers import dropout, linear  # noqa: F401
+from levels_more.torch.losses import (  # noqa: F401
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
-    dropout,
-    linear,
     mse_loss,
 )
 

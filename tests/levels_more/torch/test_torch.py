@@ -12,8 +12,8 @@ import levels_more.torch as torch
 import levels_more.torch.nn.functional as F
 from levels_more import low_level
 from levels_more.torch import nn, optim
+from levels_more.torch.dtypes import NUMBERS
 from levels_more.torch.grad_mode import recording
-from levels_more.torch.ops import NUMBERS
 from levels_more.torch.utils.data import (
     DataLoader,
     Dataset,
