@@ -12,7 +12,7 @@ from levels_more.checks import as_tuple, sizes
 from levels_more.low_level.math import numpy_op
 from levels_more.low_level.shape import product
 from levels_more.missing import named_call
-from levels_more.tensorflow.nested import known_now, known_shape, numbers, whole
+from levels_more.tensorflow.nested import known_shape, numbers, require_numbers, whole
 
 DTYPES = {  # int32 is int64 here: there are no other whole numbers
     "float32": np.dtype("f4"),
@@ -51,7 +51,7 @@ def _taken(x):
     return dtype_of(x) if isinstance(x, type) or isinstance(x, str) and x in DTYPES else x
 
 
-def spelled(function, its_name, place="levels_more.tensorflow"):
+def with_tf_arguments(function, its_name, place="levels_more.tensorflow"):
     """The function, which also takes TensorFlow's `name=`, its keywords for leading arguments, and a list as axis."""
 
     @functools.wraps(function)
@@ -136,7 +136,7 @@ def counted(start, limit=None, delta=1, dtype=None):
 
 def timestamp():
     """The seconds since 1970, a float64. Raises TypeError in a traced function."""
-    known_now("tf.timestamp")
+    require_numbers("tf.timestamp")
     return numbers(np.float64(time.time()))
 
 
@@ -187,12 +187,12 @@ FUNCTIONS |= RULES | {
     "shape": lambda x, out_type=None: known_shape(x),
     "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype),
 }
-FUNCTIONS = {name: spelled(function, name) for name, function in FUNCTIONS.items()}
+FUNCTIONS = {name: with_tf_arguments(function, name) for name, function in FUNCTIONS.items()}
 _BENDS = "log_softmax relu sigmoid softmax tanh"
-NN = {name: spelled(getattr(low.nn, name), name, "levels_more.tensorflow.nn") for name in _BENDS.split()}
+NN = {name: with_tf_arguments(getattr(low.nn, name), name, "levels_more.tensorflow.nn") for name in _BENDS.split()}
 
 
 def shown(x):
     """What TensorFlow prints for x: only the numbers of a tensor. Raises TypeError while a function is traced."""
-    known_now("text of tensors")
+    require_numbers("text of tensors")
     return x.numpy() if isinstance(x, Operators) else x

@@ -18,9 +18,9 @@ from levels_more.missing import named_call
 from levels_more.torch import ops
 from levels_more.torch.dtypes import NUMBERS, ORDER, both, dtype, floats, of_kinds
 from levels_more.torch.graph import OperandError
-from levels_more.torch.ops import sizes_of, spelled
+from levels_more.torch.ops import sizes_of, with_torch_arguments
 from levels_more.torch.storage import only_view
-from levels_more.torch.tensors import FUNCTIONS, Tensor, device, recorded
+from levels_more.torch.tensors import FUNCTIONS, Tensor, device, for_tensors
 
 BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
 KINDS = {
@@ -197,7 +197,7 @@ MAKERS = {
     "arange": maker(arange),
 }
 MAKERS |= _rows("zeros_like ones_like rand_like randn_like", lambda name: like(MAKERS[name[:-5]]))
-ASKED = {  # methods that are not wrapped in `recorded`
+ASKED = {  # methods that are not wrapped in `for_tensors`
     "zero_": MAKERS["zeros_like"],
     "fill_": lambda x, value: value,
     "copy_": lambda x, y: y,
@@ -217,7 +217,7 @@ def cut_out(x, index):
     return not any(isinstance(part, Tensor | list | np.ndarray) for part in parts)
 
 
-def named(name, function):
+def name_errors(name, function):
     """Return a version of a function that says its name, and not that of a function inside, in a wrong call."""
 
     @functools.wraps(function)
@@ -230,9 +230,11 @@ def named(name, function):
     return run
 
 
-FUNCTIONS.update({name: recorded(name, spelled(f, name)) for name, f in PLAIN.items()})
-FUNCTIONS.update({name: named(name, f) for name, f in (MAKERS | ASKED).items()})
-FUNCTIONS.update({name: recorded(name, spelled(f, name), lambda *_, **__: True) for name, f in VIEWS.items()})
+FUNCTIONS.update({name: for_tensors(name, with_torch_arguments(f, name)) for name, f in PLAIN.items()})
+FUNCTIONS.update({name: name_errors(name, f) for name, f in (MAKERS | ASKED).items()})
+FUNCTIONS.update(
+    {name: for_tensors(name, with_torch_arguments(f, name), lambda *_, **__: True) for name, f in VIEWS.items()}
+)
 FUNCTIONS["view"] = only_view(FUNCTIONS["reshape"])
-FUNCTIONS["at"] = recorded("at", low.fancy_index, cut_out)
-FUNCTIONS["LongTensor"] = named("torch.LongTensor", long_tensor)
+FUNCTIONS["at"] = for_tensors("at", low.fancy_index, cut_out)
+FUNCTIONS["LongTensor"] = name_errors("torch.LongTensor", long_tensor)

@@ -86,7 +86,7 @@ def record_function(name, function, kind, view=None):
             return args[0]  # the function returned its argument unchanged
         result = _given(result, kind, tape and Node(name, before + tape.records, parents))
         if view and view(*args, **options):
-            result.look_through(args[0], lambda x: run(x, *args[1:], **options))
+            result.become_view(args[0], lambda x: run(x, *args[1:], **options))
         return args[0].set(result, name) if inplace else result
 
     run.__name__ = name

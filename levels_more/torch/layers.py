@@ -54,7 +54,7 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-class Calling(Module):
+class FunctionLayer(Module):
     """A layer or a loss that calls `function` with its options. Raises TypeError for options that it does not have."""
 
     __signature__ = Options()
@@ -80,23 +80,23 @@ class Calling(Module):
         return ", ".join(f"{name}={x!r}" for name, x in shown.items() if name != "inplace" or x)
 
 
-def calling(name, function, **options):
+def layer_of(name, function, **options):
     """Return the layer or loss class `name`, which calls this function. options: the names and default values."""
     names = {"__doc__": f"Calls `{function.__name__}`.", "__module__": __name__}
-    return type(name, (Calling,), names | {"function": function, "options": options})
+    return type(name, (FunctionLayer,), names | {"function": function, "options": options})
 
 
-ReLU = calling("ReLU", FUNCTIONS["relu"], inplace=False)
-Sigmoid = calling("Sigmoid", FUNCTIONS["sigmoid"])
-Tanh = calling("Tanh", FUNCTIONS["tanh"])
-Softmax = calling("Softmax", FUNCTIONS["softmax"], dim=None)
-MSELoss = calling("MSELoss", mse_loss, weight=None, reduction="mean")
-BCELoss = calling("BCELoss", binary_cross_entropy, weight=None, reduction="mean")
-BCEWithLogitsLoss = calling("BCEWithLogitsLoss", binary_cross_entropy_with_logits, weight=None, reduction="mean")
-CrossEntropyLoss = calling("CrossEntropyLoss", cross_entropy, weight=None, reduction="mean", ignore_index=-100)
+ReLU = layer_of("ReLU", FUNCTIONS["relu"], inplace=False)
+Sigmoid = layer_of("Sigmoid", FUNCTIONS["sigmoid"])
+Tanh = layer_of("Tanh", FUNCTIONS["tanh"])
+Softmax = layer_of("Softmax", FUNCTIONS["softmax"], dim=None)
+MSELoss = layer_of("MSELoss", mse_loss, weight=None, reduction="mean")
+BCELoss = layer_of("BCELoss", binary_cross_entropy, weight=None, reduction="mean")
+BCEWithLogitsLoss = layer_of("BCEWithLogitsLoss", binary_cross_entropy_with_logits, weight=None, reduction="mean")
+CrossEntropyLoss = layer_of("CrossEntropyLoss", cross_entropy, weight=None, reduction="mean", ignore_index=-100)
 
 
-class Dropout(Calling):
+class Dropout(FunctionLayer):
     """Calls `dropout`, which changes nothing outside of training. Raises ValueError unless p is in [0, 1]."""
 
     options = {"p": 0.5}

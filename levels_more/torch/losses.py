@@ -7,12 +7,12 @@ from levels.mid_level import squared_error
 from levels.support.inputs import check_probabilities
 from levels_more import low_level as low
 from levels_more.low_level import nn
-from levels_more.torch.tensors import recorded
+from levels_more.torch.tensors import for_tensors
 
 PLACE = "levels_more.torch.nn.functional"  # the module in which a pickle looks for a loss
 
 
-def reduced(losses, reduction, count=None):
+def reduce(losses, reduction, count=None):
     """Reduce losses[batch, …]: "mean" (the sum divided by `count`, if given), "sum", or "none" (return them unchanged).
 
     Raises ValueError for another reduction.
@@ -26,15 +26,15 @@ def reduced(losses, reduction, count=None):
 
 
 def loss(name, each):
-    """Return a loss of recorded tensors from the elementwise `each(input, target)`; `reduction`: see `reduced`."""
+    """Return a loss of recorded tensors from the elementwise `each(input, target)`; `reduction`: see `reduce`."""
 
     def run(input, target, weight=None, reduction="mean", **options):
         if tuple(input.shape) != tuple(target.shape):
             raise ValueError(f"input is {tuple(input.shape)}, target {tuple(target.shape)}; expected equal shapes")
         found = each(input, target, **options)
-        return reduced(found if weight is None else found * weight, reduction)
+        return reduce(found if weight is None else found * weight, reduction)
 
-    return recorded(name, run, place=PLACE)
+    return for_tensors(name, run, place=PLACE)
 
 
 def of_probabilities(input, target):
@@ -59,7 +59,7 @@ def of_classes(input, target, weight=None, reduction="mean", ignore_index=-100):
     shape = tuple(logs.shape)
     if target.dtype.kind == "f" and tuple(target.shape) == shape and len(shape) == 2:
         each = low.apply("multiply_no_nan", logs, target)
-        return reduced(-low.reduce_sum(each * (1.0 if weight is None else weight), 1), reduction)
+        return reduce(-low.reduce_sum(each * (1.0 if weight is None else weight), 1), reduction)
     if target.dtype.kind != "i" or tuple(target.shape) != shape[:1] or len(shape) != 2:
         given = f"target is {target.dtype}, {tuple(target.shape)}; input is {shape}"
         wanted = "input [batch, classes], and a class (int64) per row or a probability (a float) per number"
@@ -73,10 +73,10 @@ def of_classes(input, target, weight=None, reduction="mean", ignore_index=-100):
     each_weight = low.where(counts, low.gather(weight, target), 0.0)
     each = low.squeeze(low.take_along(logs, low.expand_dims(target, 1), 1), 1)
     each = -low.where(counts, each, 0.0) * each_weight
-    return reduced(each, reduction, low.reduce_sum(each_weight))
+    return reduce(each, reduction, low.reduce_sum(each_weight))
 
 
 mse_loss = loss("mse_loss", lambda x, y: squared_error(y, x))
 binary_cross_entropy = loss("binary_cross_entropy", of_probabilities)
 binary_cross_entropy_with_logits = loss("binary_cross_entropy_with_logits", of_logits)
-cross_entropy = recorded("cross_entropy", of_classes, place=PLACE)
+cross_entropy = for_tensors("cross_entropy", of_classes, place=PLACE)

@@ -5,7 +5,7 @@ import collections
 from levels.low_level import DTYPES
 from levels_more.checks import expect
 from levels_more.missing import refusing
-from levels_more.torch.optimizers import forget
+from levels_more.torch.optimizers import clear_gradients
 from levels_more.torch.tensors import Tensor
 
 
@@ -137,7 +137,7 @@ class Module:
 
     def zero_grad(self, set_to_none=True):
         """Set the gradients of all parameters to None, or to 0."""
-        forget(self.parameters(), set_to_none)
+        clear_gradients(self.parameters(), set_to_none)
 
     def to(self, *how, **options):
         """Cast the floats of this module, if a dtype is given. Return self. (The CPU is the only device.)"""
@@ -164,7 +164,7 @@ class Module:
 WHOLE = "nn.Sequential(*modules), with all its modules"  # what to use instead of a method that adds one
 
 
-def checked(owner, name, module):
+def check_module(owner, name, module):
     """Return the module if it is one. Raises TypeError, which says how to give it, for anything else."""
     cure = "a module, such as nn.ReLU()"
     if isinstance(module, type):
@@ -197,7 +197,7 @@ class Sequential(Module):
         if not isinstance(name, str) or not name or "." in name or hasattr(self, name):
             why = "it is no text, empty, has a dot, or is an attribute"
             raise KeyError(f"Sequential: {name!r} cannot be a name: {why}")
-        setattr(self, name, checked("Sequential", name, module))
+        setattr(self, name, check_module("Sequential", name, module))
 
     def __getitem__(self, index):
         named = [*self.named_children()][index]

@@ -24,7 +24,7 @@ RENAMED = {  # PyTorch's arguments -> ours
 }
 
 
-def spelled(function, its_name):
+def with_torch_arguments(function, its_name):
     """Return a version of a function that takes PyTorch's argument names, and says them if one is wrong."""
 
     def run(*args, **options):

@@ -42,7 +42,7 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True):
         """Set the gradients to None, or to 0."""
-        forget(self._parameters(), set_to_none)
+        clear_gradients(self._parameters(), set_to_none)
 
     def add_param_group(self, group):
         """Add a group, a dict: its "params" are updated with its options, or with the defaults.
@@ -85,7 +85,7 @@ class Optimizer:
         return loss
 
 
-def forget(parameters, set_to_none=True):
+def clear_gradients(parameters, set_to_none=True):
     """Set the gradients of these tensors to None, or to 0."""
     for parameter in parameters:
         if set_to_none:

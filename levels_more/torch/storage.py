@@ -86,7 +86,7 @@ class Viewing:
             return self.memory.read()
         now = self.base.held
         if now is not self.seen:
-            self.look_again()
+            self.recompute()
             self.seen = now
         return self.memory.held
 
@@ -103,11 +103,11 @@ class Viewing:
     shape = property(lambda self: self.held.shape)
     dtype = property(lambda self: self.held.dtype)
 
-    def look_again(self):
+    def recompute(self):
         """Compute the numbers again from `base`, which has changed."""
         self.memory.held = self.move(self.base).held
 
-    def look_at(self, other):
+    def refer_to(self, other):
         """Share the memory of another tensor from now on. Return self."""
         self.memory = other.memory
         self.base = other.base
@@ -116,7 +116,7 @@ class Viewing:
         self.own = None, None
         return self
 
-    def look_through(self, base, move):
+    def become_view(self, base, move):
         """Become the view `move(base)`: all numbers of `base`, or some of them, in another shape.
 
         Stay a copy if the numbers have no constant stride along an axis, as in a flattened transposed matrix.

@@ -77,7 +77,7 @@ class Tensor(Viewing):
     requires_grad = property(lambda self: self.node is not None, lambda self, value: self.requires_grad_(value))
     is_leaf = property(lambda self: self.node is None or self.node.leaf is not None)
     grad_fn = property(lambda self: None if self.is_leaf else self.node)
-    data = property(lambda self: self.detach(), lambda self, value: self.look_at(value))
+    data = property(lambda self: self.detach(), lambda self, value: self.refer_to(value))
     shape = property(lambda self: Size(self.held.shape))
     dtype = property(lambda self: dtype(self.held.dtype))
     ndim = property(lambda self: len(self.shape))
@@ -95,7 +95,7 @@ class Tensor(Viewing):
             self.node = Node("accumulate_grad", leaf=self) if requires_grad else None
         return self
 
-    def look_again(self):
+    def recompute(self):
         with no_grad() if self.grad_fn is None else enable_grad():
             again = self.move(self.base)
         self.memory.held = again.memory.held
@@ -109,7 +109,7 @@ class Tensor(Viewing):
 
     def detach(self):
         """Return a tensor that shares this one's memory, and is not recorded. A change of one changes both."""
-        return self.of(self.held).look_at(self)
+        return self.of(self.held).refer_to(self)
 
     def backward(self, gradient=None, retain_graph=False, create_graph=False):
         """Add the gradient of this number, or Σ self·gradient, to `grad` of leaves. Raises what `gradients` raises."""
@@ -181,7 +181,7 @@ class Tensor(Viewing):
         parts = index if isinstance(index, tuple) else (index,)
         places = tuple(p.held.numpy() if isinstance(p, Tensor) else p for p in parts)
         if recording() and (self.node or isinstance(value, Tensor) and value.node):
-            self.set(recorded("copy_slices", put)(self, value, places), "x[…] = …")
+            self.set(for_tensors("copy_slices", put)(self, value, places), "x[…] = …")
         else:
             self.array()[places] = value.held.numpy() if isinstance(value, Tensor) else value
 
@@ -201,7 +201,7 @@ class Tensor(Viewing):
         return same
 
     def __copy__(self):
-        return self.of(self.held, self.node).look_at(self)
+        return self.of(self.held, self.node).refer_to(self)
 
     def __reduce__(self):  # a pickle holds the numbers, and not what they were made from
         return type(self), (self.held,), (None, {"requires_grad": self.requires_grad, "grad": self.grad})
@@ -252,7 +252,7 @@ class Tensor(Viewing):
         return f"tensor({printed(self)}{f', {note}' * self.requires_grad})"
 
 
-def recorded(name, function, view=None, place="levels_more.torch"):
+def for_tensors(name, function, view=None, place="levels_more.torch"):
     """Return a version of a function of `levels` for recorded tensors: see `record_function`. place: its module."""
     made = record_function(name, function, Tensor, view)
     made.__module__ = place  # where pickle looks for it
