@@ -522,37 +522,7 @@ def test_the_shape_of_a_batch_is_known_in_a_layer_of_a_graph():
     assert tf.shape(X).numpy().tolist() == [4, 2]
 
 
-def test_weights_of_classes_are_for_training_and_validation_has_its_steps(float64):
-    model, plain = graph_of(keras.Model), graph_of(keras.Model)
-    options = {"batch_size": 2, "epochs": 1, "shuffle": False, "verbose": 0}
-    told = model.fit(X, Y, class_weight={0: 5.0, 1: 2.0}, validation_split=0.5, **options).history
-    plain.set_weights(model.get_weights())
-    np.testing.assert_allclose(told["val_loss"][0], plain.evaluate(X[2:], Y[2:], verbose=0)[0], rtol=1e-12)
-    held = tf.data.Dataset.from_tensor_slices((X, Y)).batch(1)
-    told = model.fit(X, Y, validation_data=held, validation_steps=1, **options).history
-    plain.set_weights(model.get_weights())
-    np.testing.assert_allclose(told["val_loss"][0], plain.evaluate(X[:1], Y[:1], verbose=0)[0], rtol=1e-12)
-
-
 # What programs for the real library told apart: see each name there.
-
-
-def test_a_step_of_data_says_how_it_is_written_here():
-    class Own(keras.Model):
-        def build(self, input_shape):
-            self.out = layers.Dense(1)
-            super().build(input_shape)
-
-        def call(self, x):
-            return self.out(x)
-
-        def train_step(self, data):
-            return {}
-
-    model = Own()
-    model.compile("sgd", "mse")
-    with pytest.raises(TypeError, match=r"write def train_step\(self, x, y\)"):
-        model.fit(X, Y, verbose=0)
 
 
 def test_numbers_out_of_a_function_are_tensors_whether_it_is_traced_or_not():

@@ -104,39 +104,6 @@ def test_keras_name_for_forward_is_recognised():
         Net()(torch.ones(1))
 
 
-def test_attributes_may_have_any_name_that_pytorch_leaves_free():
-    names = [
-        "history",
-        "run",
-        "named",
-        "variables",
-        "count",
-        "losses",
-        "get_weights",
-        "encoder",
-        "chosen",
-        "buffers_of",
-    ]
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            for name in names:
-                setattr(self, name, nn.Linear(2, 2, bias=False))
-
-        def forward(self, x):
-            for name in names:
-                x = getattr(self, name)(x)
-            return x
-
-    net, x = Net(), torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    expected = x
-    for p in net.parameters():
-        expected = expected @ p.t()
-    assert len([*net.parameters()]) == len(names) and torch.allclose(net(x), expected)
-    assert [*net.eval().train().state_dict()] == [f"{name}.weight" for name in names]
-
-
 @pytest.mark.parametrize("name", ["append", "extend", "insert"])
 def test_a_sequential_is_given_all_its_modules_at_once(name):
     with pytest.raises(AttributeError, match=rf"no '{name}' here; use nn.Sequential\(\*modules\)"):

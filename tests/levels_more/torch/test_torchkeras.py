@@ -11,7 +11,7 @@ import levels_more
 from levels_more import tensorflow, torch, torchmetrics
 from levels_more.torch import nn
 from levels_more.torch.utils.data import DataLoader, TensorDataset
-from levels_more.torchkeras import KerasModel, metrics, summary
+from levels_more.torchkeras import KerasModel, summary
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 2))
@@ -123,29 +123,6 @@ def spelled():
 
 def test_all_places_that_readers_import_are_spelled():
     assert {*spelled()} >= {*PLACES.split()}
-
-
-@pytest.mark.parametrize("name", spelled())
-def test_a_name_that_is_not_there_is_refused_in_words(name):
-    """By each module, where it is asked for and where it is imported: which name, of what, and what is there instead."""
-    module = importlib.import_module(f"levels_more.{name}")
-    told = rf"{name} has no 'no_such_name'.*(here is|here are|lists|nearest) "
-    assert not hasattr(module, "no_such_name")
-    with pytest.raises(AttributeError, match=told):
-        module.no_such_name  # noqa: B018
-    with pytest.raises(ImportError, match=told):
-        exec(f"from levels_more.{name} import no_such_name")
-
-
-@pytest.mark.quick
-def test_a_metric_counts_over_batches():
-    logits, true = torch.tensor([2.0, -1.0, 3.0, -2.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
-    metric = metrics.Accuracy()
-    assert metric(logits, true).item() == 0.5
-    metric(torch.tensor([1.0]), torch.tensor([1.0]))
-    assert metric.compute().item() == pytest.approx(3 / 5)
-    metric.reset()
-    assert np.isnan(metric.compute().item())
 
 
 def test_a_schedule_steps_with_the_optimizer(tmp_path):
