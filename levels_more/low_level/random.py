@@ -1,4 +1,4 @@
-"""Random numbers, from one state for each device, which all of `levels` shares, or from a generator."""
+"""Random numbers, from one state for each device, which all of `levels` shares."""
 
 import math
 import threading
@@ -6,7 +6,7 @@ import threading
 import numpy as np
 
 from levels.hardware import PLACE
-from levels.low_level import Tensor, Variable, apply, as_tensor, constant, gather
+from levels.low_level import Tensor, Variable, apply, as_tensor, gather
 from levels_more.checks import dtype_of, expect, number, sizes
 from levels_more.hardware.devices import placed_on
 
@@ -72,43 +72,3 @@ def set_seed(seed):
         _SEED[0] = int(seed)
         for device, state in _STATES.items():
             state.assign(device.put(np.array([int(seed), 0]), Tensor))
-
-
-_DRAWN = {  # name -> (the function without a generator, the method of a generator)
-    "uniform": (uniform, "random"),
-    "normal": (normal, "standard_normal"),
-}
-
-
-class Generator:
-    """An independent source of random numbers: equal for equal seeds, whatever else is drawn."""
-
-    def __init__(self, seed=0):
-        self.manual_seed(seed)
-
-    def manual_seed(self, seed):
-        """Restart the random numbers with this seed. Returns the generator."""
-        self.rng = np.random.default_rng(seed)
-        return self
-
-
-def drawn(name, shape, generator=None, dtype="float64"):
-    """Return a tensor of random numbers of that shape: "uniform" from 0 to 1, or "normal"."""
-    draw, method = _DRAWN[name]
-    if generator is None:
-        return draw(shape, dtype=dtype)
-    return constant(getattr(generator.rng, method)(shape).astype(dtype))
-
-
-def count_between(name, start, end):
-    """Return end - start, of integers that are the bounds of random ones. Raises ValueError if they cannot be drawn."""
-    if start < -(2**63) or end > 2**63:
-        raise ValueError(f"{name}: from {start} to below {end}; expected bounds that fit in int64")
-    if end - start > 2**53:
-        raise ValueError(f"{name}: {end - start} numbers from {start} on; expected at most 2⁵³, for a draw has 53 bits")
-    return end - start
-
-
-def shuffled(n, generator=None):
-    """Return an array of the integers 0, …, n - 1 in random order."""
-    return np.argsort(drawn("uniform", (n,), generator).numpy(), kind="stable")

@@ -19,14 +19,12 @@ from levels_more import mid_level
 from levels_more.missing import module_api, small_room
 from levels_more.tensorflow import data_pipeline, functions, keras, nested  # noqa: F401
 from levels_more.tensorflow.functions import DTYPES, FUNCTIONS, NN, constant, dtype_of, shown
-from levels_more.tensorflow.nested import function, known_now  # noqa: F401
+from levels_more.tensorflow.nested import function, require_numbers  # noqa: F401
 from levels_more.tensorflow.variables import Variable  # noqa: F401
 from levels_more.tensorflow.variables import SortedModule as Module  # noqa: F401
 from levels_more.tensorflow.variables import GradientTape  # noqa: F401
 
 __version__ = "2.21.0+levels"  # the version of TensorFlow beside which the stored programs run
-newaxis = None
-convert_to_tensor = constant
 
 
 def TensorSpec(shape=None, dtype="float32", name=None):
@@ -36,7 +34,7 @@ def TensorSpec(shape=None, dtype="float32", name=None):
 
 def print(*values, sep=" ", end="\n"):
     """Print values, tensors as NumPy arrays. Raises TypeError while a function is traced."""
-    known_now("tf.print")
+    require_numbers("tf.print")
     builtins.print(*map(shown, values), sep=sep, end=end)
 
 
@@ -46,7 +44,7 @@ def _truncated(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None):
 
 
 def _formatted(template, inputs=(), placeholder="{}"):
-    known_now("tf.strings.format")
+    require_numbers("tf.strings.format")
     several = isinstance(inputs, (list, tuple))
     return template.replace(placeholder, "{}").format(*map(shown, inputs if several else [inputs]))
 

@@ -9,7 +9,7 @@ from levels_more.checks import called
 from levels_more.mid_level import dataset
 from levels_more.mid_level.stages import as_element, each_array
 from levels_more.missing import refusing
-from levels_more.tensorflow.nested import known_now, map_leaves, numbers
+from levels_more.tensorflow.nested import map_leaves, numbers, require_numbers
 
 
 def _tensors(element):
@@ -49,7 +49,7 @@ class Dataset(dataset.Dataset):
         return super().zip(*(datasets[0] if len(datasets) == 1 and isinstance(datasets[0], tuple) else datasets))
 
     def __iter__(self):
-        known_now("a loop over a dataset")
+        require_numbers("a loop over a dataset")
         return super().__iter__()
 
     def map(self, map_func, num_parallel_calls=None, deterministic=None):

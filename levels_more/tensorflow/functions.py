@@ -2,19 +2,17 @@
 
 import functools
 import math
-import operator
 import time
 
 import numpy as np
 
 from levels.low_level import Operators
 from levels_more import low_level as low
-from levels_more.checks import as_tuple, expect, number, sizes
+from levels_more.checks import as_tuple, sizes
 from levels_more.low_level.math import numpy_op
-from levels_more.low_level.random import count_between
 from levels_more.low_level.shape import product
 from levels_more.missing import named_call
-from levels_more.tensorflow.nested import known_now, known_shape, numbers, whole
+from levels_more.tensorflow.nested import known_shape, numbers, require_numbers, whole
 
 DTYPES = {  # int32 is int64 here: there are no other whole numbers
     "float32": np.dtype("f4"),
@@ -53,7 +51,7 @@ def _taken(x):
     return dtype_of(x) if isinstance(x, type) or isinstance(x, str) and x in DTYPES else x
 
 
-def spelled(function, its_name, place="levels_more.tensorflow"):
+def with_tf_arguments(function, its_name, place="levels_more.tensorflow"):
     """The function, which also takes TensorFlow's `name=`, its keywords for leading arguments, and a list as axis."""
 
     @functools.wraps(function)
@@ -130,11 +128,6 @@ def matmul(x, b, transpose_a=False, transpose_b=False):
     return product(x, b)
 
 
-def by_numpy(function):
-    """NumPy's function of each number of a tensor x. It has no gradient. Raises TypeError in a traced function."""
-    return lambda x: numpy_op(function, low.as_tensor(x))
-
-
 def counted(start, limit=None, delta=1, dtype=None):
     """A tensor [count] of numbers from start up to, but without, limit, delta apart; range(n) is 0, 1, … n - 1."""
     bounds = [x.item() if isinstance(x, Operators) else x for x in (start, limit, delta)]
@@ -143,7 +136,7 @@ def counted(start, limit=None, delta=1, dtype=None):
 
 def timestamp():
     """The seconds since 1970, a float64. Raises TypeError in a traced function."""
-    known_now("tf.timestamp")
+    require_numbers("tf.timestamp")
     return numbers(np.float64(time.time()))
 
 
@@ -160,30 +153,13 @@ def normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None):
 
 
 def uniform(shape, minval=0, maxval=1, dtype="float32", seed=None):
-    """Uniform random numbers of that shape from minval to below maxval: float32, float64, or int64.
-
-    For int64 the bounds are whole numbers; it raises TypeError for others, ValueError for more than 2⁵³ numbers.
-    """
-    if dtype_of(dtype).kind != "i":
-        return low.uniform(tuple(shape), minval, maxval, dtype_of(dtype))
-    start, end = (_whole_number("uniform: a bound", bound) for bound in (minval, maxval))
-    if start >= end:
-        raise ValueError(f"uniform: minval is {minval} and maxval {maxval}; expected the lower first")
-    count = count_between("uniform", start, end)
-    offsets = FUNCTIONS["floor"](low.uniform(tuple(shape), dtype="float64") * float(count))
-    return FUNCTIONS["cast"](offsets, "int64") + start  # floats would round a large sum
+    """Uniform random numbers of that shape from minval to below maxval, float32 or float64."""
+    return low.uniform(tuple(shape), minval, maxval, dtype_of(dtype))
 
 
-def _whole_number(name, value):
-    """An integer, or a float without a fraction, as an int. Raises TypeError for anything else."""
-    found = number(name, value)
-    expect(found == int(found), name, value, "a whole number")
-    return int(found)
-
-
-_REDUCED = "all any max min std sum variance"
+_REDUCED = "max min sum"
 RULES = {f"reduce_{name}": reducing(getattr(low, f"reduce_{name}")) for name in _REDUCED.split()}
-RULES |= {name: binary(getattr(low, name)) for name in ("equal", "maximum", "minimum")}
+RULES |= {name: binary(getattr(low, name)) for name in ("maximum", "minimum")}
 RULES |= {
     "boolean_mask": mask,
     "matmul": matmul,
@@ -191,49 +167,32 @@ RULES |= {
     "reduce_mean": reducing(mean),
     "timestamp": timestamp,
     "where": where,
-    "add": binary(operator.add),
-    "subtract": binary(operator.sub),
-    "multiply": binary(operator.mul),
-    "pow": binary(operator.pow),
-    "less": binary(operator.lt),
-    "less_equal": binary(operator.le),
-    "greater": binary(operator.gt),
-    "greater_equal": binary(operator.ge),
-    "not_equal": binary(operator.ne),
 }
 
 
 _SAME = (
-    "abs concat cos exp expand_dims log logical_and logical_not logical_or ones_like reshape sigmoid sin "
-    "softmax sqrt square squeeze stack stop_gradient tanh transpose zeros_like"
+    "abs concat cos exp expand_dims log ones_like reshape sigmoid sin softmax sqrt square squeeze stack stop_gradient "
+    "tanh transpose zeros_like"
 )
 FUNCTIONS = {name: getattr(low, name) for name in _SAME.split()}
-FUNCTIONS |= RULES | {name: by_numpy(getattr(np, name)) for name in ("floor", "round", "sign")}
-FUNCTIONS |= {
+FUNCTIONS |= RULES | {
     "argmax": lambda x, axis=0, output_type=None: low.argmax(x, axis or 0),
-    "argmin": lambda x, axis=0, output_type=None: low.argmin(x, axis or 0),
     "cast": lambda x, dtype: low.cast(constant(x), dtype),
     "clip_by_value": lambda t, clip_value_min, clip_value_max: low.maximum(
         low.minimum(t, clip_value_max), clip_value_min
     ),
-    "divide": low.divide,
-    "eye": lambda n, m=None, dtype="float32": constant(
-        np.eye(*sizes("eye: n, m", (n, n if m is None else m)), dtype=dtype)
-    ),
-    "fill": lambda shape, value: low.broadcast_to(low.as_tensor(value), _shape(shape)),
+    "floor": lambda x: numpy_op(np.floor, low.as_tensor(x)),  # without a gradient
     "gather": low.take,
-    "identity": lambda x: low.reshape(x, low.as_tensor(x).shape),  # a tensor of its own
-    "negative": lambda x: -low.as_tensor(x),
     "ones": lambda shape, dtype="float32": low.ones(_shape(shape), dtype),
     "shape": lambda x, out_type=None: known_shape(x),
     "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype),
 }
-FUNCTIONS = {name: spelled(function, name) for name, function in FUNCTIONS.items()}
+FUNCTIONS = {name: with_tf_arguments(function, name) for name, function in FUNCTIONS.items()}
 _BENDS = "log_softmax relu sigmoid softmax tanh"
-NN = {name: spelled(getattr(low.nn, name), name, "levels_more.tensorflow.nn") for name in _BENDS.split()}
+NN = {name: with_tf_arguments(getattr(low.nn, name), name, "levels_more.tensorflow.nn") for name in _BENDS.split()}
 
 
 def shown(x):
     """What TensorFlow prints for x: only the numbers of a tensor. Raises TypeError while a function is traced."""
-    known_now("text of tensors")
+    require_numbers("text of tensors")
     return x.numpy() if isinstance(x, Operators) else x

@@ -62,7 +62,7 @@ class Crossentropy(Loss):
         return self.of_logits.call(y_true, logits)
 
 
-def chosen(loss):
+def loss_for(loss):
     """The loss of a name, or a user's function, called as in Keras: with y_true in the shape and dtype of y_pred."""
     loss = loss() if isinstance(loss, type) else loss
     if isinstance(loss, str):
@@ -148,7 +148,7 @@ def of_loss(kind):
     return lambda name=None, **options: MeanLoss(kind(**options), name)
 
 
-def called(metric):
+def metric_for(metric):
     """The metric for a name, which it gets as its name, or for a class. Other values are returned as they are."""
     if not isinstance(metric, str):
         return metric() if isinstance(metric, type) else metric

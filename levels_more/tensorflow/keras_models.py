@@ -13,8 +13,7 @@ from levels_more.mid_level.notes import noted
 from levels_more.mid_level.optimizers import OPTIMIZERS
 from levels_more.tensorflow import keras_optimizers
 from levels_more.tensorflow.keras_layers import LAYERS, Input, Layer
-from levels_more.tensorflow.keras_losses import LOSSES, METRICS, AccuracyByShape, MeanLoss, called, chosen
-from levels_more.tensorflow.keras_utils import GlorotUniform
+from levels_more.tensorflow.keras_losses import LOSSES, METRICS, AccuracyByShape, MeanLoss, loss_for, metric_for
 
 
 def _each(function, given):
@@ -49,7 +48,7 @@ class Model(Layer, high_level.Model):
         if isinstance(optimizer, str):
             optimizer = keras_optimizers.BY_NAME.get(spelled(OPTIMIZERS, optimizer), optimizer)
         optimizer = optimizer() if isinstance(optimizer, type) else optimizer
-        super().compile(optimizer, _each(chosen, loss), _each(called, metrics or ()), loss_weights)
+        super().compile(optimizer, _each(loss_for, loss), _each(metric_for, metrics or ()), loss_weights)
 
     def in_order(self, logs):
         """The numbers of an epoch, sorted by their names, as Keras 3.15.1 sorts them."""
@@ -94,4 +93,4 @@ for table in (LAYERS, LOSSES, METRICS, keras_optimizers.OPTIMIZERS):
     CLASSES.update({f"keras.{name}": kind for name, kind in table.items() if isinstance(kind, type)})
 FUNCTIONS.update({f"keras.{name}": row for name, row in METRICS.items() if isinstance(row, FunctionType)})
 CLASSES["keras.Functional"] = Model  # what a graph of layers is called in files
-CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Sequential, AccuracyByShape, MeanLoss, GlorotUniform)})
+CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Sequential, AccuracyByShape, MeanLoss)})

@@ -11,7 +11,7 @@ from levels_more.low_level.shape import stack
 from levels_more.tensorflow.keras_logits import without
 
 
-def traced():
+def is_tracing():
     """Whether a function is being traced: then its tensors have no numbers."""
     here = DOOR.top
     while hasattr(here, "below"):  # a tape: look at the interpreter below it
@@ -19,9 +19,9 @@ def traced():
     return isinstance(here, Trace)
 
 
-def known_now(what):
+def require_numbers(what):
     """Raise TypeError while a function is traced: `what` has to run in each call. (A `Function` then runs op by op.)"""
-    if traced():
+    if is_tracing():
         raise TypeError(f"{what}: while a function is traced, no numbers are known; do it outside of fit's functions")
 
 
@@ -48,7 +48,7 @@ def numbers(x, dtype=None):
 def known_shape(x):
     """The shape of a tensor x, int64: a tensor, but in a traced function an array, so that its numbers stay known."""
     shape = np.array(low_level.as_tensor(x).shape, np.int64)
-    return shape if traced() else constant(shape)
+    return shape if is_tracing() else constant(shape)
 
 
 def map_leaves(x, function):
@@ -99,7 +99,7 @@ class Function(low_level.Function):
     """A function that is traced for each shape and each Python value that it is given.
 
     Its arguments and results may be lists, tuples and dicts of tensors. If it cannot be traced, as with an `if` on a
-    tensor's numbers or a use of `known_now`, it runs op by op. `input_signature` is a list of `TensorSpec`.
+    tensor's numbers or a use of `require_numbers`, it runs op by op. `input_signature` is a list of `TensorSpec`.
     """
 
     def __init__(self, python, input_signature=None):

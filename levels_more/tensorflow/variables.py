@@ -31,10 +31,6 @@ class Variable(CoreVariable):
         """Subtract `delta` from the variable."""
         return self.assign(self - (delta if isinstance(delta, Operators) else numbers(delta, self.dtype)))
 
-    def value(self):
-        """The tensor that it names."""
-        return as_tensor(self)
-
     def numpy(self):
         """A copy of its numbers."""
         return as_tensor(self).numpy()
@@ -49,7 +45,6 @@ class SortedModule(Module):
     def __init__(self, name=None):
         self.name = type(self).__name__.lower() if name is None else name
 
-    submodules = property(lambda self: tuple(part for part in self.named(Module).values() if part is not self))
     trainable_variables = property(lambda self: tuple(v for v in self.variables if v.trainable))
 
     @property

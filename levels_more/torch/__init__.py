@@ -1,43 +1,38 @@
 """PyTorch's API on top of what the five notebooks build: `import levels_more.torch as torch`.
 
 It has what the stored programs call, and closely related functions. Chapter 3 of "eat pytorch in 20 days" runs with
-only its import lines changed. Tensors record how they were computed (`levels_more.torch.recorded`), weights are
+only its import lines changed. Tensors record how they were computed (`levels_more.torch.tensors`), weights are
 [out, in], and losses take the prediction first. What differs: int32 is int64 here. The error for a missing name says
 what to use instead.
 """
 
 import math
 
-from levels_more.low_level.random import Generator, set_seed
+from levels_more.low_level.random import set_seed
 from levels_more.missing import module_api, small_room
-from levels_more.torch import storage
+from levels_more.torch import files
+from levels_more.torch.dtypes import dtype  # noqa: F401
 from levels_more.torch.functions import (  # noqa: F401
-    FUNCTIONS, KINDS, as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor,
+    FUNCTIONS, KINDS, from_numpy, normal, set_default_dtype, tensor,
 )
-from levels_more.torch.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
-from levels_more.torch.grad_mode import recording as is_grad_enabled  # noqa: F401
-from levels_more.torch.printing import set_printoptions  # noqa: F401
-from levels_more.torch.recorded import Size, Tensor, device, dtype  # noqa: F401
-from levels_more.torch.storage import save  # noqa: F401
+from levels_more.torch.grad_mode import enable_grad, no_grad  # noqa: F401
+from levels_more.torch.files import save  # noqa: F401
+from levels_more.torch.tensors import Tensor, device  # noqa: F401
 
 __version__ = "2.13.0+levels"  # the version of PyTorch beside which the stored programs run
 pi = math.pi
-inf = math.inf
-nan = math.nan
-cuda = small_room("torch.cuda", is_available=lambda: False, device_count=lambda: 0, manual_seed_all=lambda seed: None)
-linalg, accelerator = small_room("torch.linalg"), small_room("torch.accelerator")  # empty: errors say what to use
-backends = small_room("torch.backends", mps=cuda, cudnn=small_room("torch.backends.cudnn"))
+cuda = small_room("torch.cuda", is_available=lambda: False)
+linalg = small_room("torch.linalg")  # empty: errors say what to use
 
 
 def manual_seed(seed):
-    """Seed the random numbers, and return a separate generator with this seed. The numbers differ from PyTorch's."""
+    """Seed the random numbers. They differ from PyTorch's."""
     set_seed(seed)
-    return Generator(seed)
 
 
 def load(f, map_location=None, weights_only=True):
     """Read what `save` wrote: tensors, numbers, strings, dicts and lists, no code. The options have no effect."""
-    return storage.load(f, tensor)
+    return files.load(f, tensor)
 
 
 __getattr__, __dir__ = module_api("torch", globals(), KINDS, FUNCTIONS)

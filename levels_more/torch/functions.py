@@ -10,23 +10,21 @@ import numpy as np
 
 from levels.support.checks import numeric_array
 from levels_more import low_level as low
-from levels_more.checks import as_int64, expect, index_of
+from levels_more.checks import as_int64, expect
 from levels_more.low_level import nn
 from levels_more.low_level.math import without_gradient
-from levels_more.low_level.random import count_between, drawn, shuffled
 from levels_more.low_level.shape import product
 from levels_more.missing import named_call
-from levels_more.torch import op_arguments
-from levels_more.torch.op_arguments import NUMBERS, ORDER, both, floats, of_kinds, shared_at_ties, sizes_of, spelled
-from levels_more.torch.recorded import FUNCTIONS, Tensor, device, dtype, recorded
-from levels_more.torch.recording import OperandError
+from levels_more.torch import ops
+from levels_more.torch.dtypes import NUMBERS, ORDER, both, dtype, floats, of_kinds
+from levels_more.torch.graph import OperandError
+from levels_more.torch.ops import sizes_of, with_torch_arguments
 from levels_more.torch.storage import only_view
+from levels_more.torch.tensors import FUNCTIONS, Tensor, device, for_tensors
 
 BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
 KINDS = {
     "bool": BOOL,
-    "int": LONG,
-    "int32": LONG,
     "int64": LONG,
     "long": LONG,
     "float": FLOAT,
@@ -71,16 +69,9 @@ def _plain(data):
     return data.tolist() if isinstance(data, Tensor) else data
 
 
-def of_kind(name):
-    """Return the maker of a type of tensors: from data, f([1, 2]), or zeros of a shape, f(2, 3)."""
-    kind = op_arguments.TYPES[f"torch.{name}"]
-
-    def run(data=(), *sizes):
-        return FUNCTIONS["zeros"](data, *sizes, dtype=kind) if isinstance(data, int) else tensor(data, kind)
-
-    made = named(f"torch.{name}", run)
-    made.tensor_type = f"torch.{name}"
-    return made
+def long_tensor(data=(), *sizes):
+    """Return data as a tensor of int64, or zeros of a shape: LongTensor([1, 2]), LongTensor(2, 3)."""
+    return FUNCTIONS["zeros"](data, *sizes, dtype=LONG) if isinstance(data, int) else tensor(data, LONG)
 
 
 def from_numpy(array):
@@ -90,26 +81,19 @@ def from_numpy(array):
     return made
 
 
-def as_tensor(data, dtype=None, device=None):
-    """Return data as a tensor: a tensor as it is, an array with shared memory, numbers as new. Another dtype copies."""
-    if isinstance(data, np.ndarray) and data.dtype in ORDER:
-        data = from_numpy(data)
-    return data.to(dtype, device) if isinstance(data, Tensor) else tensor(data, dtype, device=device)
+def maker(make):
+    """Return a function with PyTorch's arguments for `make(dtype, …)`. Floats get the default dtype."""
 
-
-def maker(make, kind=None):
-    """Return a function with PyTorch's arguments for `make(dtype, generator, …)`. Floats get the default dtype."""
-
-    def run(*args, dtype=kind, requires_grad=False, device=None, generator=None, **how):
-        made = make(np.dtype(dtype or NUMBERS[float]), generator, *args, **how)
+    def run(*args, dtype=None, requires_grad=False, device=None, **how):
+        made = make(np.dtype(dtype or NUMBERS[float]), *args, **how)
         return tensor(made, dtype or (NUMBERS[float] if made.dtype.kind == "f" else None), requires_grad, device)
 
     return run
 
 
 def shaped(make):
-    """Return a maker that takes sizes or a shape, for `make(shape, dtype, generator)`."""
-    return maker(lambda dtype, g, *sizes, size=None: make(sizes_of(sizes if size is None else (size,)), dtype, g))
+    """Return a maker that takes sizes or a shape, for `make(shape, dtype)`."""
+    return maker(lambda dtype, *sizes, size=None: make(sizes_of(sizes if size is None else (size,)), dtype))
 
 
 def like(make):
@@ -117,7 +101,7 @@ def like(make):
     return lambda x, *args, **how: make(x.shape, *args, **{"dtype": x.dtype, **how})
 
 
-def arange(dtype, generator, start, end=None, step=1):
+def arange(dtype, start, end=None, step=1):
     """Return start, start + step, … up to below end, or 0, 1, … below `start` if there is no end.
 
     Raises TypeError unless the step leads from start towards end.
@@ -127,21 +111,7 @@ def arange(dtype, generator, start, end=None, step=1):
     return np.arange(start, end, step)
 
 
-def whole(dtype, generator, *given, low=0, high=None, size=None):
-    """Return random integers from `low` (default 0) to below `high`: randint(high, size), randint(low, high, size).
-
-    Raises ValueError unless low < high, for more than 2⁵³ numbers, and for bounds that do not fit in int64.
-    """
-    *bounds, size = (x for x in (*given, high, size) if x is not None)
-    start, end = (index_of("randint: a bound", bound) for bound in (low, *bounds)[-2:])
-    if start >= end:
-        raise ValueError(f"randint: low is {start!r}, high {end!r}; expected low < high; high itself is not drawn")
-    count = count_between("randint", start, end)
-    offsets = np.floor(drawn("uniform", size, generator).numpy() * count)
-    return start + offsets.astype(np.int64)  # floats would round a large sum
-
-
-def normal(mean=0.0, std=1.0, size=None, generator=None):
+def normal(mean=0.0, std=1.0, size=None):
     """Return normal random numbers. mean and std: numbers, with a `size`, or tensors that broadcast together.
 
     Raises ValueError if std is negative.
@@ -149,7 +119,7 @@ def normal(mean=0.0, std=1.0, size=None, generator=None):
     if np.any(np.asarray(std) < 0):
         raise ValueError(f"normal: std is {std!r:.60}; expected a deviation from 0 on")
     size = np.broadcast_shapes(np.shape(mean), np.shape(std)) if size is None else size
-    return FUNCTIONS["randn"](size, generator=generator) * std + mean
+    return FUNCTIONS["randn"](size) * std + mean
 
 
 def to(x, *how, **options):
@@ -163,11 +133,6 @@ def to(x, *how, **options):
         elif not isinstance(each, bool | None):
             raise TypeError(f"to: {each!r:.60}; expected a dtype, a device or a tensor")
     return x
-
-
-def get_default_dtype():
-    """Return the dtype of a tensor of Python floats."""
-    return dtype(NUMBERS[float])
 
 
 def set_default_dtype(kind):
@@ -187,34 +152,28 @@ def _of_floats(name):
     return functools.wraps(getattr(low, name))(lambda x: getattr(low, name)(floats(x)))
 
 
-_maximum, _minimum = both(shared_at_ties(low.maximum)), both(shared_at_ties(low.minimum))
 PLAIN = {  # functions of `levels` and NumPy, not yet recorded
     **_rows("exp log sqrt sin cos tanh sigmoid", _of_floats),
     "relu": nn.relu,
-    **_rows("softmax log_softmax", lambda name: op_arguments.along(getattr(nn, name))),
+    **_rows("softmax log_softmax", lambda name: ops.along(getattr(nn, name))),
     **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))),
-    **_rows("clamp div where", functools.partial(getattr, op_arguments)),
-    **_rows("stack argmax argmin abs square", functools.partial(getattr, low)),
-    **_rows("floor ceil round sign isnan isfinite", lambda name: without_gradient(getattr(np, name))),
+    **_rows("clamp div where", functools.partial(getattr, ops)),
+    **_rows("stack argmax abs", functools.partial(getattr, low)),
     **_rows("bitwise_and bitwise_or bitwise_not", lambda name: without_gradient(getattr(np, name))),
-    **_rows("float double long int bool", lambda name: lambda x: to(x, KINDS[name])),
-    **_rows("any all", lambda name: op_arguments.of_truths(getattr(low, f"reduce_{name}"))),
+    **_rows("float double long", lambda name: lambda x: to(x, KINDS[name])),
+    **_rows("any all", lambda name: ops.of_truths(getattr(low, f"reduce_{name}"))),
     "add": of_kinds(operator.add, low.logical_or),
     "sub": both(operator.sub),
     "mul": of_kinds(operator.mul, low.logical_and),
     "neg": operator.neg,
-    "pow": op_arguments.power,
+    "pow": ops.power,
     "floor_divide": both(low.floordiv),
     "remainder": both(low.mod),
     "matmul": product,
-    "maximum": _maximum,
-    "minimum": _minimum,
-    "max": op_arguments.extreme(low.reduce_max, low.largest, _maximum),
-    "min": op_arguments.extreme(low.reduce_min, low.smallest, _minimum),
-    "mean": op_arguments.over(low.reduce_mean),
-    "sum": op_arguments.over(lambda x, *how: low.reduce_sum(low.cast(x, LONG) if x.dtype == BOOL else x, *how)),
-    "var": op_arguments.spread(low.reduce_variance),
-    "std": op_arguments.spread(low.reduce_std),
+    "max": ops.extreme(low.reduce_max, low.largest),
+    "min": ops.extreme(low.reduce_min, low.smallest),
+    "mean": ops.over(low.reduce_mean),
+    "sum": ops.over(lambda x, *how: low.reduce_sum(low.cast(x, LONG) if x.dtype == BOOL else x, *how)),
     "cat": low.concat,
     "index_select": lambda x, axis, index: low.take(x, index if index.shape else low.reshape(index, 1), axis),
     "to": to,
@@ -225,36 +184,27 @@ VIEWS = {  # functions whose results share the memory of their argument
     "reshape": lambda x, *sizes: low.reshape(x, sizes_of(sizes)),
     "transpose": low.swapaxes,
     "t": lambda x: low.transpose(x) if len(x.shape) > 1 else x,
-    "permute": lambda x, *axes: low.transpose(x, sizes_of(axes)),
-    "expand": op_arguments.expand,
+    "expand": ops.expand,
     "unsqueeze": low.expand_dims,
     "squeeze": lambda x, axis=None: x if axis is not None and x.shape[axis] != 1 else low.squeeze(x, axis),
-    "flatten": op_arguments.flatten,
+    "flatten": ops.flatten,
 }
 MAKERS = {
-    "zeros": shaped(lambda shape, dtype, g: np.zeros(shape, dtype)),
-    "ones": shaped(lambda shape, dtype, g: np.ones(shape, dtype)),
-    "rand": shaped(lambda shape, dtype, g: drawn("uniform", shape, g, dtype)),
-    "randn": shaped(lambda shape, dtype, g: drawn("normal", shape, g, dtype)),
-    "full": maker(lambda dtype, g, size, fill_value: np.full(sizes_of((size,)), fill_value)),
+    "zeros": shaped(np.zeros),
+    "ones": shaped(np.ones),
+    "rand": shaped(lambda shape, dtype: low.uniform(shape, dtype=dtype)),
+    "randn": shaped(lambda shape, dtype: low.normal(shape, dtype=dtype)),
     "arange": maker(arange),
-    "linspace": maker(lambda dtype, g, start, end, steps: np.linspace(start, end, steps)),
-    "eye": maker(lambda dtype, g, n, m=None: np.eye(n, m)),
-    "randint": maker(whole, LONG),
-    "randperm": maker(lambda dtype, g, n: shuffled(n, g)),
 }
-MAKERS |= _rows("zeros_like ones_like rand_like randn_like full_like", lambda name: like(MAKERS[name[:-5]]))
-ASKED = {  # methods that are not wrapped in `recorded`
+MAKERS |= _rows("zeros_like ones_like rand_like randn_like", lambda name: like(MAKERS[name[:-5]]))
+ASKED = {  # methods that are not wrapped in `for_tensors`
     "zero_": MAKERS["zeros_like"],
-    "fill_": MAKERS["full_like"],
+    "fill_": lambda x, value: value,
     "copy_": lambda x, y: y,
     "uniform_": lambda x, a=0.0, b=1.0: a + (b - a) * MAKERS["rand_like"](x),
     "normal_": lambda x, mean=0.0, std=1.0: mean + std * MAKERS["randn_like"](x),
     "numel": lambda x: x.shape.numel(),
-    "dim": lambda x: x.ndim,
     "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim],
-    "is_floating_point": lambda x: x.dtype.is_floating_point,
-    "is_tensor": lambda x: isinstance(x, Tensor),
     "allclose": lambda x, y, rtol=1e-5, atol=1e-8, equal_nan=False: np.allclose(
         x.detach(), y.detach(), rtol, atol, equal_nan
     ),
@@ -267,7 +217,7 @@ def cut_out(x, index):
     return not any(isinstance(part, Tensor | list | np.ndarray) for part in parts)
 
 
-def named(name, function):
+def name_errors(name, function):
     """Return a version of a function that says its name, and not that of a function inside, in a wrong call."""
 
     @functools.wraps(function)
@@ -280,10 +230,11 @@ def named(name, function):
     return run
 
 
-FUNCTIONS.update({name: recorded(name, spelled(f, name)) for name, f in PLAIN.items()})
-FUNCTIONS.update({name: named(name, f) for name, f in (MAKERS | ASKED).items()})
-FUNCTIONS.update({name: recorded(name, spelled(f, name), lambda *_, **__: True) for name, f in VIEWS.items()})
+FUNCTIONS.update({name: for_tensors(name, with_torch_arguments(f, name)) for name, f in PLAIN.items()})
+FUNCTIONS.update({name: name_errors(name, f) for name, f in (MAKERS | ASKED).items()})
+FUNCTIONS.update(
+    {name: for_tensors(name, with_torch_arguments(f, name), lambda *_, **__: True) for name, f in VIEWS.items()}
+)
 FUNCTIONS["view"] = only_view(FUNCTIONS["reshape"])
-FUNCTIONS["at"] = recorded("at", low.fancy_index, cut_out)
-FUNCTIONS["LongTensor"] = of_kind("LongTensor")
-FUNCTIONS["FloatTensor"] = of_kind("FloatTensor")
+FUNCTIONS["at"] = for_tensors("at", low.fancy_index, cut_out)
+FUNCTIONS["LongTensor"] = name_errors("torch.LongTensor", long_tensor)

@@ -6,13 +6,15 @@ import warnings
 
 import numpy as np
 
-from levels.low_level import Operators, constant, sqrt
+from levels.low_level import constant, sqrt
 from levels.support.checks import check_positive
 from levels_more import mid_level
 from levels_more.checks import as_python, expect
 from levels_more.missing import refusing
 from levels_more.torch.grad_mode import enable_grad, no_grad
-from levels_more.torch.recorded import FUNCTIONS, Tensor
+from levels_more.torch.tensors import FUNCTIONS, Tensor
+
+WHOLE = "the optimizer itself, in the same program; files hold the state of modules"
 
 
 class Optimizer:
@@ -21,7 +23,7 @@ class Optimizer:
     Raises ValueError if there is no parameter, TypeError for a single tensor, and what `add_param_group` raises.
     """
 
-    __getattr__ = refusing("an optimizer", "torch")
+    __getattr__ = refusing("an optimizer", "torch", state_dict=WHOLE, load_state_dict=WHOLE)
 
     def __init__(self, params, defaults):
         kind = type(self).__name__
@@ -40,7 +42,7 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True):
         """Set the gradients to None, or to 0."""
-        forget(self._parameters(), set_to_none)
+        clear_gradients(self._parameters(), set_to_none)
 
     def add_param_group(self, group):
         """Add a group, a dict: its "params" are updated with its options, or with the defaults.
@@ -82,66 +84,8 @@ class Optimizer:
                     p.write(self.update(how, p.grad.held, p.held, state))
         return loss
 
-    def state_dict(self):
-        """Return {"state": {number of a parameter: its tensors}, "param_groups": options and numbers}, as in PyTorch.
 
-        It is a copy: later steps do not change it.
-        """
-        numbers = {}
-        for k, p in enumerate(self._parameters()):
-            numbers.setdefault(p, k)
-        state = {
-            k: {name: _told(x, p) for name, x in self.state[p].items()} for p, k in numbers.items() if self.state.get(p)
-        }
-        groups = [{**group, "params": [numbers[p] for p in group["params"]]} for group in self.param_groups]
-        return {"state": state, "param_groups": groups}
-
-    def load_state_dict(self, state_dict):
-        """Take over what `state_dict` gave, for an optimizer of parameters of the same shapes, in the same groups.
-
-        Raises TypeError or ValueError, and changes nothing, if it does not fit.
-        """
-        what = f"{type(self).__name__}.load_state_dict"
-        fits = isinstance(state_dict, dict) and state_dict.keys() >= {"state", "param_groups"}
-        given = expect(fits, what, state_dict, "what state_dict() of an optimizer gave")["param_groups"]
-        sizes = [[len(group["params"]) for group in groups] for groups in (given, self.param_groups)]
-        if sizes[0] != sizes[1]:
-            raise ValueError(f"{what}: it has groups of {sizes[0]} parameters, and this optimizer of {sizes[1]}")
-        options = [_options(what, *pair) for pair in zip(given, self.param_groups, strict=True)]
-        own = dict(zip([k for group in given for k in group["params"]], self._parameters(), strict=True))
-        if unknown := state_dict["state"].keys() - own.keys():
-            raise ValueError(
-                f"{what}: there is a state of parameter {min(unknown)}; there are {', '.join(map(str, own))}"
-            )
-        self.state = {own[k]: _held(what, state, own[k]) for k, state in state_dict["state"].items()}
-        for group, found in zip(self.param_groups, options, strict=True):
-            group.update(found)
-
-
-def _told(x, p):
-    """Return an entry of the state of a parameter for a state dict: a number or a tensor as PyTorch's tensor."""
-    return p.of(x if isinstance(x, Operators) else constant(float(x)))
-
-
-def _held(what, state, p):
-    """Return the state of a parameter p as an optimizer keeps it. Raises ValueError for a tensor of another shape."""
-    for name, x in state.items():
-        if name != "step" and x.shape != p.shape:
-            raise ValueError(f"{what}: {name} is {tuple(x.shape)}, and its parameter {tuple(p.shape)}")
-    return {name: int(x) if name == "step" else x.to(p.dtype).held for name, x in state.items()}
-
-
-def _options(what, given, own):
-    """Return the options of a group of a state dict. Raises ValueError if one is missing, or has no meaning here."""
-    missing = own.keys() - given.keys() - {"initial_lr"}
-    unknown = [name for name, value in given.items() if value and name not in {*own, "initial_lr"}]
-    if missing or unknown:
-        wrong = [*(f"no {name!r}" for name in sorted(missing)), *(f"{name!r}, which is not here" for name in unknown)]
-        raise ValueError(f"{what}: a group has {', '.join(wrong)}; was it another kind of optimizer?")
-    return {name: value for name, value in given.items() if name != "params"}
-
-
-def forget(parameters, set_to_none=True):
+def clear_gradients(parameters, set_to_none=True):
     """Set the gradients of these tensors to None, or to 0."""
     for parameter in parameters:
         if set_to_none:

@@ -1,21 +1,16 @@
-"""Memory that several tensors share, as in NumPy and PyTorch; and files of tensors and numbers.
+"""Memory that several tensors share, as in NumPy and PyTorch.
 
 A change of one of these tensors changes all of them. A tensor of `levels` is immutable, so a mutable tensor refers to
 one of them after another. A view keeps the function that made it, and calls it again when its base refers to a new
 tensor. Applied to the positions 0, 1, 2, …, the same function gives the positions of the view's numbers in memory.
 """
 
-import io
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 
 from levels.support.storage import alias
 from levels_more import low_level
-from levels_more.checks import expect, file_name
-from levels_more.saving.files import write_aside
 
 
 def _steps(offsets):
@@ -86,7 +81,7 @@ class Viewing:
             return self.memory.read()
         now = self.base.held
         if now is not self.seen:
-            self.look_again()
+            self.recompute()
             self.seen = now
         return self.memory.held
 
@@ -103,11 +98,11 @@ class Viewing:
     shape = property(lambda self: self.held.shape)
     dtype = property(lambda self: self.held.dtype)
 
-    def look_again(self):
+    def recompute(self):
         """Compute the numbers again from `base`, which has changed."""
         self.memory.held = self.move(self.base).held
 
-    def look_at(self, other):
+    def refer_to(self, other):
         """Share the memory of another tensor from now on. Return self."""
         self.memory = other.memory
         self.base = other.base
@@ -116,7 +111,7 @@ class Viewing:
         self.own = None, None
         return self
 
-    def look_through(self, base, move):
+    def become_view(self, base, move):
         """Become the view `move(base)`: all numbers of `base`, or some of them, in another shape.
 
         Stay a copy if the numbers have no constant stride along an axis, as in a flattened transposed matrix.
@@ -155,60 +150,6 @@ class Viewing:
         self.memory.held = held
         if self.memory.array is not None:
             self.memory.array[...] = held.numpy()
-
-
-_TREE = "tree"
-
-
-def _written(value, arrays):
-    """Return a value as JSON can hold it, and append its tensors to `arrays`. Raises TypeError for other types."""
-    if isinstance(value, Viewing):
-        arrays.append(value.held.numpy())
-        return {"leaf" if value.requires_grad else "tensor": str(len(arrays) - 1)}
-    if isinstance(value, dict):
-        return {"dict": [[_written(key, arrays), _written(each, arrays)] for key, each in value.items()]}
-    if isinstance(value, list | tuple):
-        kind = "list" if isinstance(value, list) else "tuple"  # also of one's own kind, as a shape is
-        return {kind: [_written(each, arrays) for each in value]}
-    value = value.item() if isinstance(value, np.generic) else value
-    plain = value is None or isinstance(value, bool | int | float | str)
-    return expect(
-        plain, "save: a part", value, "tensors, numbers, texts, dicts and lists; of a model, its state_dict()"
-    )
-
-
-def _read(value, make):
-    """Return the value that `_written` encoded, with `make(key)` for each tensor."""
-    if not isinstance(value, dict):
-        return value
-    ((what, inside),) = value.items()
-    if what in ("tensor", "leaf"):
-        return make(inside).requires_grad_(what == "leaf")
-    if what == "dict":
-        return {_read(key, make): _read(each, make) for key, each in inside}
-    return (tuple if what == "tuple" else list)(_read(each, make) for each in inside)
-
-
-def save(obj, f):
-    """Write tensors, numbers and strings, in nested dicts, lists and tuples, to a file. Raises TypeError for others."""
-    arrays = []
-    buffer = io.BytesIO()
-    text = json.dumps(_written(obj, arrays))
-    np.savez(buffer, **{_TREE: np.array(text)}, **{str(k): array for k, array in enumerate(arrays)})
-    if hasattr(f, "write"):
-        f.write(buffer.getvalue())
-    else:  # the old file stays until the new one is complete
-        write_aside(Path(file_name("save: f", f)), buffer.getvalue())
-
-
-def load(path, make):
-    """Read what `save` wrote, each tensor as `make(array)`. Raises ValueError for another file, FileNotFoundError."""
-    data = path.read() if hasattr(path, "read") else Path(file_name("load: path", path)).read_bytes()
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            return _read(json.loads(str(stored[_TREE])), lambda key: make(stored[key]))
-    except (ValueError, KeyError, OSError, EOFError) as error:
-        raise ValueError(f"load: {path} was not written by `save` here, or is damaged ({error})") from error
 
 
 def only_view(function):

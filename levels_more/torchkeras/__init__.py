@@ -13,6 +13,7 @@ from levels_more import needed, torch
 from levels_more.checks import expect
 from levels_more.missing import module_api, small_room
 from levels_more.missing import refusing as _refusing
+from levels_more.torchmetrics import MeanOverBatches as _MeanOverBatches
 
 __version__ = "4.0.5+levels"  # the version of torchkeras beside which the stored programs run
 
@@ -57,26 +58,15 @@ def summary(model, input_data=None, input_shape=None, batch_size=-1):
     return text
 
 
-class Accuracy(torch.nn.Module):
-    """The share of correct predictions over all batches. preds[…] are logits, targets[…] are 0 or 1."""
+class Accuracy(_MeanOverBatches):
+    """The share of correct predictions over all batches, float32. preds[…] are logits, targets[…] are 0 or 1."""
 
-    hits = counted = 0
-
-    def forward(self, preds, targets):
-        """Add a batch, and return its share. Raises TypeError if the shapes differ."""
-        shape = tuple(targets.shape)
-        expect(tuple(preds.shape) == shape, "Accuracy: the shape of preds", tuple(preds.shape), f"{shape}, as targets")
-        right = (torch.sigmoid(preds.detach()) >= 0.5) == (targets > 0.5)
-        self.hits, self.counted = self.hits + int(right.sum()), self.counted + right.numel()
-        return right.float().mean()
+    def each(self, preds, target):
+        """1 where a prediction is correct, else 0, in the shape of both."""
+        return ((torch.sigmoid(preds) >= 0.5) == (target > 0.5)).float()
 
     def compute(self):
-        """The share over all batches since the last `reset`."""
-        return torch.tensor(self.hits / self.counted if self.counted else float("nan")).float()
-
-    def reset(self):
-        """Forget all batches."""
-        self.hits = self.counted = 0
+        return super().compute().float()
 
 
 def one_pass(net, data, loss_fn, metrics, step=None, before=""):
@@ -91,7 +81,7 @@ def one_pass(net, data, loss_fn, metrics, step=None, before=""):
         pair = isinstance(batch, list | tuple) and len(batch) == 2
         expect(pair, f"a batch of the {before}data", batch, "a pair (features, labels)")
         features, labels = batch
-        with torch.set_grad_enabled(step is not None):
+        with torch.no_grad() if step is None else torch.enable_grad():
             preds = net(features)
             loss = loss_fn(preds, labels)
         for metric in metrics.values():

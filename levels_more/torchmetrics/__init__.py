@@ -7,8 +7,8 @@ from levels_more import torch
 from levels_more.missing import module_api
 
 
-class MeanAbsoluteError(torch.nn.Module):
-    """mean(|preds - target|) over all numbers of all batches. preds and target have the same shape."""
+class MeanOverBatches(torch.nn.Module):
+    """The mean over all numbers of all batches. A subclass defines `each(preds, target)`, the numbers of a batch."""
 
     total = counted = 0
 
@@ -16,11 +16,11 @@ class MeanAbsoluteError(torch.nn.Module):
         """Add a batch, two tensors […], and return the mean of that batch. Raises ValueError if their shapes differ."""
         if preds.shape != target.shape:
             shapes = f"preds is {tuple(preds.shape)}, target {tuple(target.shape)}"
-            raise ValueError(f"MeanAbsoluteError: {shapes}; expected equal shapes")
-        size = torch.abs(preds.detach() - target.detach()).sum().item()
-        self.total = self.total + size
-        self.counted = self.counted + preds.numel()
-        return torch.tensor(size / preds.numel())
+            raise ValueError(f"{type(self).__name__}: {shapes}; expected equal shapes")
+        found = self.each(preds.detach(), target.detach())
+        self.total = self.total + found.sum().item()
+        self.counted = self.counted + found.numel()
+        return found.mean()
 
     update = forward
 
@@ -31,6 +31,14 @@ class MeanAbsoluteError(torch.nn.Module):
     def reset(self):
         """Forget all batches."""
         self.total = self.counted = 0
+
+
+class MeanAbsoluteError(MeanOverBatches):
+    """mean(|preds - target|) over all numbers of all batches. preds and target have the same shape."""
+
+    def each(self, preds, target):
+        """|preds - target|, in the shape of both."""
+        return torch.abs(preds - target)
 
 
 __getattr__, __dir__ = module_api("torchmetrics", globals())

@@ -40,7 +40,6 @@ NUMBERS = {  # called with the number 1
     "concat": lambda n: low.concat([low.constant(X), low.constant(X)], n),
     "stack": lambda n: low.stack([low.constant(X), low.constant(X)], n),
     "take": lambda n: low.take(low.constant(X), [0, 1], n),
-    "tf.eye": lambda n: tf.eye(n, 2),
     "one_hot": lambda n: low.one_hot(low.constant([0]), n),
     "range": lambda n: low.range(n),
     "zeros": low.zeros,
@@ -71,7 +70,6 @@ OF_SHAPES = {  # called with the shape (2, 12)
     "zeros": low.zeros,
     "tf.reshape": lambda shape: tf.reshape(X, shape),
     "tf.zeros": tf.zeros,
-    "tf.fill": lambda shape: tf.fill(shape, 1.5),
     "torch.reshape": lambda shape: torch.tensor(X).reshape(shape),
     "torch.ones": torch.ones,
 }
@@ -110,9 +108,9 @@ def test_a_shape_is_taken_as_a_tuple_is(name, kind):
 
 
 @pytest.mark.parametrize("number", [1.5, "1", None, np.nan, [1.5]])
-@pytest.mark.parametrize("name", ["concat", "tf.eye", "one_hot", "zeros", "index", "batch", "shard", "squeeze"])
+@pytest.mark.parametrize("name", ["concat", "one_hot", "zeros", "index", "batch", "shard", "squeeze"])
 def test_what_is_no_whole_number_is_refused(name, number):
-    if (name, number) in (("index", None), ("tf.eye", None), ("squeeze", None)):  # they mean something
+    if (name, number) in (("index", None), ("squeeze", None)):  # they mean something
         return
     with pytest.raises((TypeError, ValueError, IndexError, MemoryError, OverflowError)):
         out(NUMBERS[name](number))
@@ -128,13 +126,11 @@ def test_row_numbers_in_every_spelling(rows):
 
 AXES = {  # sums of X along several axes
     "tf.reduce_sum": lambda axes: tf.reduce_sum(X, axis=axes),
-    "tf.reduce_any": lambda axes: tf.reduce_any(X > 4.0, axis=axes),
-    "tf.math.reduce_std": lambda axes: tf.math.reduce_std(X, axis=axes),
+    "tf.math.reduce_max": lambda axes: tf.math.reduce_max(X, axis=axes),
     "torch.sum": lambda axes: torch.tensor(X).sum(axes),
     "torch.mean": lambda axes: torch.tensor(X).mean(axes),
 }
-BY_NUMPY = {"any": lambda axes: np.any(X > 4.0, axes), "std": lambda axes: np.std(X, axes)}
-BY_NUMPY |= {"sum": lambda axes: np.sum(X, axes), "mean": lambda axes: np.mean(X, axes)}
+BY_NUMPY = {name: lambda axes, name=name: getattr(np, name)(X, axes) for name in ("max", "mean", "sum")}
 
 
 @pytest.mark.parametrize("name", AXES)
@@ -159,17 +155,14 @@ SIZES = {  # a shape that has this size in it
     "tf.zeros": lambda n: tf.zeros([n, 3]),
     "tf.zeros alone": lambda n: tf.zeros(n),
     "tf.ones": lambda n: tf.ones((n,)),
-    "tf.fill": lambda n: tf.fill([n], 1.0),
     "tf.constant": lambda n: tf.constant(0.0, shape=(n, 2)),
     "tf.reshape": lambda n: tf.reshape(X, (n, 12)),
     "torch.zeros": lambda n: torch.zeros(n, 3),
     "torch.zeros of a list": lambda n: torch.zeros([n]),
     "torch.randn": lambda n: torch.randn(n),
-    "torch.full": lambda n: torch.full((n,), 1.0),
     "torch.reshape": lambda n: torch.tensor(X).reshape(n, 12),
     "torch.view": lambda n: torch.tensor(X).view((n, 12)),
     "torch.expand": lambda n: torch.ones(1, 2).expand(n, 2),
-    "torch.randint": lambda n: torch.randint(n, (2,)),
 }
 
 
@@ -177,7 +170,7 @@ SIZES = {  # a shape that has this size in it
 @pytest.mark.parametrize("name", SIZES)
 def test_a_size_that_is_no_whole_number_is_no_size(name, size):
     SIZES[name](2)
-    with pytest.raises((TypeError, ValueError), match="whole number|size" if name != "torch.randint" else "."):
+    with pytest.raises((TypeError, ValueError), match="whole number|size"):
         SIZES[name](size)
 
 

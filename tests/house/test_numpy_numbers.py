@@ -101,17 +101,14 @@ TORCH = {  # optimizer -> its options
 }
 
 
-def stepped(optimizer, scheduler=None):
+def stepped(optimizer):
     """Where a parameter is after three steps of a PyTorch optimizer, given as a function of the parameters."""
     w = torch.tensor([1.0, -2.0], requires_grad=True)
     made = optimizer([w])
-    schedule = scheduler and scheduler(made)
     for _ in range(3):
         made.zero_grad()
         (w * w).sum().backward()
         made.step()
-        if schedule:
-            schedule.step()
     assert all(scalars_in({n: x for n, x in group.items() if n != "params"}) == [] for group in made.param_groups)
     return w.tolist()
 

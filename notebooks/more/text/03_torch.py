@@ -3,7 +3,7 @@
 #
 # **In this notebook a program written for PyTorch runs on the tape that you built, with only one line changed.**
 #
-# It needs notebook 03: the tape and the walk back. It takes apart `levels_more/torch/recording.py`, the file that the
+# It needs notebook 03: the tape and the walk back. It takes apart `levels_more/torch/graph.py`, the file that the
 # rest of `levels_more/torch` builds on. Nothing is exported here.
 
 # %%
@@ -11,7 +11,7 @@ from course import build, figures, programs
 from course.reader import checks
 from course.reader.figures import page
 from course.reader.inspection import framework_programs
-from levels_more.torch import recording
+from levels_more.torch import graph
 
 build.watch("more/03_torch")
 figures.you_are_here(3)
@@ -268,13 +268,13 @@ for step in range(3):
 #
 # ## The version in the library (6 min)
 #
-# `levels_more/torch/recording.py` is a more robust version of these lines. Our `recorded` is called `record_function`
+# `levels_more/torch/graph.py` is a more robust version of these lines. Our `recorded` is called `record_function`
 # there, and a piece is a `Node`. The list is made by a loop. Our `in_order` calls itself for each parent, so a graph
 # of some thousand ops would be too deep for Python. The pieces are numbered as they are made. So a piece always has a
 # higher number than the pieces it was made from, and the numbers give the order.
 
 # %%
-page.source(recording.Node, recording._history)
+page.source(graph.Node, graph._history)
 
 # %% [markdown]
 # What does `records is None` mean? After one walk back, the pieces are deleted, and with them the tensors of the

@@ -72,7 +72,7 @@ framework_programs.three("tf", "Two rings", "rings")
 # If TensorFlow also uses other names for the arguments, the function gets a wrapper:
 
 # %%
-page.source(functions.spelled)
+page.source(functions.with_tf_arguments)
 
 # %% [markdown]
 # `course.where` knows such names. It shows the line that defines the spelling, and the code that this line relies on:

@@ -138,7 +138,7 @@ def test_the_cure_for_a_name_of_pytorch_is_about_that_name(name):
         ("x // y", lambda x: x // 10),
         ("x // y", lambda x: low_level.constant([7, 7]) // x),
         ("x % y", lambda x: x % 10),
-        ("round", lambda x: tf.round(x)),
+        ("floor", lambda x: tf.floor(x)),
     ],
 )
 def test_what_is_no_op_is_refused_by_its_name_while_a_function_is_traced(name, act):

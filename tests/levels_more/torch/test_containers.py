@@ -1,4 +1,4 @@
-"""Modules that hold modules: Sequential, by number or by name, and ModuleList; and what a Module of one's own forgets."""
+"""Modules that hold modules: Sequential, by number or by name; and what a Module of one's own forgets."""
 
 import collections
 import copy
@@ -58,11 +58,6 @@ def test_what_is_no_module_is_refused_wherever_it_stands(what):
     told = re.escape(told)
     with pytest.raises(TypeError, match=f"Sequential: module 1 is .*{told}"):
         nn.Sequential(nn.Linear(2, 2), wrong)
-    for place in (nn.ModuleList, nn.ModuleList().extend):
-        with pytest.raises(TypeError, match="ModuleList: module 1 is "):
-            place([nn.Linear(2, 2), wrong])
-    with pytest.raises(TypeError, match="ModuleList: module 0 is "):
-        nn.ModuleList().append(wrong)
     with pytest.raises(TypeError, match="Sequential: module last is "):
         nn.Sequential(named(last=wrong))
 
@@ -71,39 +66,6 @@ def test_what_is_no_module_is_refused_wherever_it_stands(what):
 def test_a_name_that_cannot_be_an_attribute_is_refused(name):
     with pytest.raises(KeyError, match=f"Sequential: {name!r} cannot be a name"):
         nn.Sequential(collections.OrderedDict([(name, nn.ReLU())]))
-
-
-@pytest.mark.quick
-def test_a_list_of_modules_is_trained_and_saved_with_the_module_that_holds_it():
-    class Deep(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.steps = nn.ModuleList([nn.Linear(2, 2) for _ in range(2)])
-            self.steps.append(nn.Linear(2, 1)).extend([nn.Sigmoid()])
-
-        def forward(self, x):
-            for step in self.steps:
-                x = step(x)
-            return x
-
-    net, x = Deep(), torch.ones(3, 2)
-    assert [*net.state_dict()][-1] == "steps.2.bias" and len([*net.parameters()]) == 6
-    assert net(x).tolist() == nn.Sequential(*net.steps)(x).tolist()
-    net(x).sum().backward()
-    assert all(p.grad is not None for p in net.parameters())
-    steps = net.steps
-    assert len(steps) == 4 and type(steps[1:3]) is nn.ModuleList and steps[1:3][0] is steps[1] and steps[3] in steps
-    assert repr(steps) == (  # PyTorch 2.13's text
-        "ModuleList(\n  (0-1): 2 x Linear(in_features=2, out_features=2, bias=True)\n"
-        "  (2): Linear(in_features=2, out_features=1, bias=True)\n  (3): Sigmoid()\n)"
-    )
-    assert repr(nn.ModuleList()) == "ModuleList()" and [*nn.ModuleList()] == []
-    with pytest.raises(IndexError):
-        steps[5]
-    with pytest.raises(TypeError, match=r"ModuleList: modules is Linear.*; expected a list of modules"):
-        nn.ModuleList(nn.Linear(1, 1))
-    with pytest.raises(NotImplementedError, match="a ModuleList is not called; in your forward write `for layer in"):
-        steps(x)
 
 
 @pytest.mark.parametrize(
@@ -124,15 +86,10 @@ def test_a_module_whose_init_was_not_called_says_so_as_pytorch_does():
         def __init__(self, part):
             self.part = part
 
-    class Seen(nn.Module):
-        def __init__(self):
-            self.register_buffer("seen", torch.ones(1))
-
     told = r"cannot assign {} before Module.__init__\(\) call; write super\(\).__init__\(\) first in {}.__init__"
     for make, what, name in (
         (lambda: Net(nn.ReLU()), "module", "Net"),
         (lambda: Net(nn.Parameter(torch.ones(1))), "parameters", "Net"),
-        (Seen, "buffer", "Seen"),
     ):
         with pytest.raises(AttributeError, match=told.format(what, name)):
             make()
@@ -145,39 +102,6 @@ def test_keras_name_for_forward_is_recognised():
 
     with pytest.raises(NotImplementedError, match="Net has no forward; rename its `call`, which is Keras' name"):
         Net()(torch.ones(1))
-
-
-def test_attributes_may_have_any_name_that_pytorch_leaves_free():
-    names = [
-        "history",
-        "run",
-        "named",
-        "variables",
-        "count",
-        "losses",
-        "get_weights",
-        "encoder",
-        "chosen",
-        "buffers_of",
-    ]
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            for name in names:
-                setattr(self, name, nn.Linear(2, 2, bias=False))
-
-        def forward(self, x):
-            for name in names:
-                x = getattr(self, name)(x)
-            return x
-
-    net, x = Net(), torch.eye(2)
-    expected = torch.eye(2)
-    for p in net.parameters():
-        expected = expected @ p.t()
-    assert len([*net.parameters()]) == len(names) and torch.allclose(net(x), expected)
-    assert [*net.eval().train().state_dict()] == [f"{name}.weight" for name in names]
 
 
 @pytest.mark.parametrize("name", ["append", "extend", "insert"])

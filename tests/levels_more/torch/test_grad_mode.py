@@ -1,13 +1,13 @@
-"""no_grad, enable_grad, inference_mode and set_grad_enabled: in `with` blocks and as decorators, as in PyTorch 2.13."""
+"""no_grad and enable_grad: in `with` blocks and as decorators, as in PyTorch 2.13."""
 
 import threading
 
 import pytest
 
 from levels_more import torch
+from levels_more.torch.grad_mode import recording
 
 W = torch.ones(2, requires_grad=True)
-OFF = (torch.no_grad, torch.no_grad(), torch.inference_mode, torch.inference_mode(), torch.inference_mode(True))
 
 
 def recorded():
@@ -16,54 +16,9 @@ def recorded():
 
 @pytest.fixture(autouse=True)
 def recording_is_on_before_and_after():
-    assert torch.is_grad_enabled()
+    assert recording()
     yield
-    assert torch.is_grad_enabled()
-
-
-@pytest.mark.quick
-@pytest.mark.parametrize("mode", OFF)
-def test_a_generator_runs_without_recording_and_its_caller_with_it(mode):
-    def rows():
-        for _ in range(2):
-            yield recorded()
-
-    for inside in mode(rows)():
-        assert not inside and recorded()
-    with torch.no_grad():
-        assert [*torch.enable_grad(rows)()] == [True, True] and not recorded()
-
-
-def test_a_decorated_generator_is_sent_values_thrown_errors_and_closed():
-    told = []
-
-    @torch.no_grad()
-    def echo():
-        """Echo."""
-        given = None
-        try:
-            while given != "end":
-                try:
-                    given = yield given, recorded()
-                except KeyError as error:
-                    given = str(error)
-            return "returned"
-        finally:
-            told.append(recorded())
-
-    one = echo()
-    assert echo.__doc__ == "Echo." and next(one) == (None, False) and one.send(3) == (3, False)
-    assert one.throw(KeyError(5)) == ("5", False)
-    with pytest.raises(StopIteration, match="returned"):
-        one.send("end")
-    other = echo()
-    next(other)
-    with pytest.raises(ValueError, match="mine"):
-        other.throw(ValueError("mine"))
-    third = echo()
-    next(third)
-    third.close()
-    assert told == [False] * 3
+    assert recording()
 
 
 @pytest.mark.quick
@@ -100,7 +55,7 @@ def test_functions_and_methods_are_decorated_with_and_without_brackets():
         return recorded(), x + y
 
     class Net:
-        @torch.inference_mode()
+        @torch.no_grad()
         def look(self):
             return recorded()
 
@@ -113,46 +68,23 @@ def test_functions_and_methods_are_decorated_with_and_without_brackets():
         assert not Net().look() and Net().learn() and not recorded()
 
 
-@pytest.mark.quick
-def test_set_grad_enabled_is_a_switch_a_block_and_a_decorator():
-    switch = torch.set_grad_enabled(False)
-    assert not recorded()
-    with switch:
-        assert not recorded()
-    assert recorded()
-    with switch:
-        assert not recorded()
-    quiet = torch.set_grad_enabled(False)(recorded)
-    assert recorded() and not quiet() and recorded()
-    with torch.no_grad():
-        assert not quiet() and not recorded() and torch.set_grad_enabled(True)(recorded)()
-        with torch.inference_mode(False):
-            assert recorded()
-        with torch.inference_mode(), torch.inference_mode(False):
-            assert recorded()
-    with pytest.raises(TypeError, match="set_grad_enabled is None; expected True or False"):
-        torch.set_grad_enabled(None)
-
-
-def test_what_cannot_be_decorated_is_refused_and_a_class_is_warned_of():
+def test_what_runs_later_or_is_no_function_is_refused():
     async def work():
         return recorded()
 
-    async def rows():
+    async def some():
         yield recorded()
 
-    for function in (work, rows):
-        for mode in (torch.no_grad, torch.no_grad(), torch.inference_mode(), torch.enable_grad):
-            with pytest.raises(TypeError, match=f"{function.__name__} is an async function.*without `await`"):
-                mode(function)
+    def rows():
+        yield recorded()
+
+    class Net:
+        pass
+
+    for later in (work, some, rows, Net):
+        for mode in (torch.no_grad, torch.no_grad(), torch.enable_grad):
+            with pytest.raises(TypeError, match=f"the parts of {later.__name__} run later; write `with torch"):
+                mode(later)
     for wrong in (3, True, "off"):
         with pytest.raises(TypeError, match=f"no_grad is {wrong!r}; expected nothing, as in `with torch.no_grad"):
             torch.no_grad(wrong)
-    with pytest.warns(FutureWarning, match="no_grad: Net is a class; decorate its methods"):
-
-        @torch.no_grad()
-        class Net:
-            def __init__(self):
-                self.seen = recorded()
-
-    assert Net().seen is False

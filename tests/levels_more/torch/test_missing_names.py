@@ -9,7 +9,7 @@ from levels_more import missing, torch, torchkeras, torchmetrics
 ROOMS = {
     "PyTorch": (
         missing.cures_of("torch"),
-        [torch, torch.nn, torch.nn.functional, torch.nn.init, torch.optim, torch.optim.lr_scheduler, torch.utils.data]
+        [torch, torch.nn, torch.nn.functional, torch.nn.init, torch.optim, torch.utils.data]
         + [torch.autograd, torch.linalg, torchkeras, torchkeras.metrics, torchmetrics],
         [torch.ones(2), torch.nn.Linear(1, 1)],
     ),
@@ -68,5 +68,6 @@ def test_what_is_nearly_spelled_is_told_and_all_are_listed():
         torch.ones(2).frobnicate  # noqa: B018
     assert {"sigmoid", "float64", "nn", "tensor", "no_grad"} <= {*dir(torch)} and "np" not in dir(torch)
     assert {"mse_loss", "relu"} <= {*dir(torch.nn.functional)} and {"reduce_mean", "float64"} <= {*dir(tf)}
-    assert dir(torch.optim.lr_scheduler) == ["LambdaLR", "StepLR"]
-    torch.backends.cudnn.deterministic = True  # as programs write it; it changes nothing
+    assert dir(torch.optim) == ["Adam", "Optimizer", "SGD"]
+    data = ["DataLoader", "Dataset", "Sampler", "Subset", "TensorDataset", "default_collate", "random_split"]
+    assert dir(torch.utils.data) == data

@@ -3,7 +3,6 @@
 import copy
 import math
 import pickle
-import threading
 
 import numpy as np
 import pytest
@@ -12,7 +11,8 @@ import levels_more.torch as torch
 import levels_more.torch.nn.functional as F
 from levels_more import low_level
 from levels_more.torch import nn, optim
-from levels_more.torch.op_arguments import NUMBERS
+from levels_more.torch.dtypes import NUMBERS
+from levels_more.torch.grad_mode import recording
 from levels_more.torch.utils.data import (
     DataLoader,
     Dataset,
@@ -31,7 +31,7 @@ def _defaults():
     """Each test begins with float32 for Python's floats, and with tensors that remember."""
     yield
     NUMBERS[float] = np.dtype("float32")
-    assert torch.is_grad_enabled()
+    assert recording()
 
 
 def close(x, expected, to=1e-12):
@@ -90,67 +90,6 @@ def test_grad_of_several_outputs_and_of_none():
 def test_backward_says_what_it_needs(wrong):
     with pytest.raises(RuntimeError, match="expected one recorded number"):
         wrong()
-
-
-def test_recording_is_switched_off_in_a_block_in_a_function_and_for_good():
-    x = leaf([1.0])
-    with torch.no_grad():
-        assert not (x * 2).requires_grad
-
-    @torch.no_grad()
-    def twice(x):
-        return x * 2
-
-    assert not twice(x).requires_grad and (x * 2).requires_grad
-    assert not torch.no_grad(lambda: x * 2)().requires_grad
-    with torch.set_grad_enabled(False):
-        assert not (x * 2).requires_grad
-    torch.set_grad_enabled(False)
-    assert not (x * 2).requires_grad
-    torch.set_grad_enabled(True)
-    assert (x * 2).requires_grad
-
-
-def test_each_thread_records_for_itself():
-    found, x = {}, leaf([1.0])
-    entered, done = threading.Event(), threading.Event()
-
-    def quiet():
-        with torch.no_grad():
-            entered.set()
-            done.wait(20)
-            found["quiet"] = (x * 2).requires_grad
-
-    thread = threading.Thread(target=quiet)
-    thread.start()
-    entered.wait(20)
-    found["loud"] = (x * 2).requires_grad
-    done.set()
-    thread.join()
-    assert found == {"quiet": False, "loud": True}
-
-
-def test_threads_train_side_by_side():
-    """Each thread its own graph: eight at once find what one finds."""
-
-    def train(found, k):
-        x = leaf([float(k), 1.0])
-        for _ in range(30):
-            (x * x * k).sum().backward()
-            with torch.no_grad():
-                x -= 0.01 * x.grad
-            x.grad = None
-        found[k] = x.tolist()
-
-    alone, together = {}, {}
-    for k in range(8):
-        train(alone, k)
-    threads = [threading.Thread(target=train, args=(together, k)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert together == alone
 
 
 # A memory that is shared ---------------------------------------------------------------------------------------------
@@ -239,12 +178,6 @@ def test_a_flattened_view_that_no_strides_lead_to_loses_nothing_silently():
     assert n.tolist() == np.arange(8.0).reshape(4, 2).tolist()
 
 
-@pytest.mark.parametrize("shape", [(3,), (2, 3, 4)])
-def test_cross_entropy_of_probabilities_takes_a_batch_of_classes_only(shape):
-    with pytest.raises(ValueError, match=r"expected input \[batch, classes\], and a class \(int64\) per row or a"):
-        torch.nn.functional.cross_entropy(torch.ones(*shape), torch.ones(*shape))
-
-
 def test_a_view_of_a_parameter_follows_its_steps():
     w = leaf([1.0, 1.0, 1.0])
     column = w.view(3, 1)
@@ -313,16 +246,10 @@ def test_dtypes_meet_as_in_pytorch():
 
 X = RNG.normal(size=(3, 4))
 AGREE = {  # what PyTorch says, and what NumPy makes of it
-    "std": (lambda x: x.std(), X.std(ddof=1)),
-    "var along": (lambda x: torch.var(x, 0), X.var(0, ddof=1)),
-    "var of as many as are taken off": (lambda x: torch.var(x, 0, correction=3), [np.inf] * 4),
-    "std of fewer": (lambda x: torch.std(x, 0, correction=5), [np.inf] * 4),
-    "biased": (lambda x: x.std(dim=1, unbiased=False), X.std(1)),
     "sum": (lambda x: x.sum(dim=1, keepdim=True), X.sum(1, keepdims=True)),
     "max": (lambda x: x.max(dim=1).values, X.max(1)),
     "where": (lambda x: x.max(1)[1], X.argmax(1)),
     "softmax": (lambda x: F.softmax(x, dim=0), np.exp(X) / np.exp(X).sum(0)),
-    "permute": (lambda x: x.view(3, 2, 2).permute(2, 0, 1), X.reshape(3, 2, 2).transpose(2, 0, 1)),
     "flatten": (lambda x: x.view(3, 2, 2).flatten(1), X),
     "expand": (lambda x: x[:, :1].expand(-1, 3), np.repeat(X[:, :1], 3, 1)),
     "vector": (lambda x: x @ x[0], X @ X[0]),
@@ -347,16 +274,7 @@ def test_functions_agree_with_numpy(name):
     close(found, expected)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "std",
-        "softmax",
-        "rest",
-        "column",
-        "over two axes",
-    ],
-)
+@pytest.mark.parametrize("name", ["softmax", "rest", "column", "over two axes"])
 def test_their_gradients_agree_with_differences(name):
     function, step = AGREE[name][0], 1e-6
     x = leaf(X)
@@ -380,7 +298,6 @@ BINARY = -(T * np.log(P) + (1 - T) * np.log(1 - P))
 LOSSES = {
     "mse": (nn.MSELoss(), Z, T, ((Z - T) ** 2).mean()),
     "sum": (nn.MSELoss(reduction="sum"), Z, T, ((Z - T) ** 2).sum()),
-    "l1": (nn.L1Loss(reduction="none"), Z, T, np.abs(Z - T)),
     "bce": (nn.BCELoss(), P, T, BINARY.mean()),
     "logits": (nn.BCEWithLogitsLoss(), Z, T, BINARY.mean()),
     "classes": (nn.CrossEntropyLoss(), X, C, -LOGS[range(3), C].mean()),
@@ -437,20 +354,6 @@ def test_the_same_in_float32_and_of_no_number(dtype):
     close(x.grad, [0.0, 0.0, -1e12, 1e12, math.nan], 1e-6)
 
 
-def test_a_sure_net_still_learns():
-    """A sigmoid that has come to exactly 0 and 1: the weights stay numbers, and stay where nothing is wrong."""
-    net = nn.Sequential(nn.Linear(1, 1), nn.Sigmoid())
-    with torch.no_grad():
-        net[0].weight.fill_(100.0)
-        net[0].bias.fill_(0.0)
-    sgd = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(3):
-        sgd.zero_grad()
-        nn.BCELoss()(net(torch.tensor([[1.0], [-2.0]])), torch.tensor([[1.0], [0.0]])).backward()
-        sgd.step()
-    assert net[0].weight.item() == 100.0 and net[0].bias.item() == 0.0
-
-
 def test_the_slope_of_probabilities_is_the_same_in_a_compiled_function():
     y = low_level.constant(np.array([0.0, 1.0, 0.0, 1.0, 0.25]))
 
@@ -485,7 +388,6 @@ class Scale(nn.Module):
     def __init__(self, features):
         super().__init__()
         self.weight, self.bias = nn.Parameter(torch.ones(features)), nn.Parameter(torch.zeros(features))
-        self.register_buffer("seen", torch.zeros(features))
 
     def forward(self, x):
         return x * self.weight + self.bias
@@ -512,8 +414,7 @@ def test_a_module_names_its_parts_as_pytorch_does():
         "norm.weight",
         "norm.bias",
     ]
-    assert [name for name, _ in net.named_parameters()] == weights
-    assert [*net.state_dict()][-1] == "norm.seen"
+    assert [name for name, _ in net.named_parameters()] == weights == [*net.state_dict()]
     assert sum(p.numel() for p in net.parameters()) == 20
     tied = nn.Sequential(net.layers[0], net.layers[0])
     assert len([*tied.parameters()]) == 2 and len(tied.state_dict()) == 4
@@ -572,23 +473,6 @@ def test_rules_of_optimizers(name):
     assert w.item() == pytest.approx(expected, rel=1e-12)
 
 
-def test_rates_by_epoch():
-    w = leaf(1.0)
-
-    def rates(make, n=4):
-        optimizer = optim.SGD([w], lr=1.0)
-        schedule = make(optimizer)
-        found = []
-        for _ in range(n):
-            found.append(optimizer.param_groups[0]["lr"])
-            schedule.step()
-        return found
-
-    lr = optim.lr_scheduler
-    assert rates(lambda o: lr.StepLR(o, 2, 0.5)) == [1.0, 1.0, 0.5, 0.5]
-    assert rates(lambda o: lr.LambdaLR(o, lambda epoch: 1 / (1 + epoch))) == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
-
-
 def test_gradients_are_clipped():
     x, y = leaf([3.0, 0.0]), leaf([2.0])
     (0.5 * (x * x).sum() + 0.5 * (y * y).sum() * 2).backward()
@@ -608,8 +492,10 @@ def test_data_by_number_and_by_batch():
     torch.manual_seed(1)
     seen = torch.cat([rows for _, rows in DataLoader(data, batch_size=2, shuffle=True, num_workers=2)])
     assert sorted(seen.tolist()) == [0, 1, 2, 3, 4]
-    parts = random_split(data, [0.6, 0.4], generator=torch.Generator().manual_seed(7))
-    again = random_split(data, [3, 2], generator=torch.Generator().manual_seed(7))
+    torch.manual_seed(7)
+    parts = random_split(data, [0.6, 0.4])
+    torch.manual_seed(7)
+    again = random_split(data, [3, 2])
     assert [part.indices for part in parts] == [part.indices for part in again] and [*map(len, parts)] == [3, 2]
     assert Subset(data, [4, 1])[0][1].item() == 4
     with pytest.raises(ValueError, match="make 4; the data set has 5"):
@@ -818,6 +704,7 @@ PRINTED = {  # PyTorch 2.15's texts
     "tensor([   1, -200,    3])": [1, -200, 3],
     "tensor([1.0050e+02, 1.0000e-03])": [100.5, 0.001],
     "tensor(123456.7891)": 123456.789,
+    "tensor([0., 0., 0.,  ..., 0., 0., 0.])": np.zeros(2000, "f4"),
     "tensor([[[0., 0.],\n         [0., 0.]],\n\n        [[0., 0.],\n         [0., 0.]]])": np.zeros((2, 2, 2), "f4"),
 }
 
@@ -884,8 +771,6 @@ def test_a_module_asks_for_its_forward():
 
     with pytest.raises(NotImplementedError, match="Nothing has no forward"):
         Nothing()(1)
-    with torch.autograd.no_grad():
-        assert not (leaf([1.0]) * 2).requires_grad
 
 
 def test_slopes_where_pytorch_had_to_choose():
@@ -893,10 +778,6 @@ def test_slopes_where_pytorch_had_to_choose():
     x = leaf([1.0, 1.0, 0.5])
     x.max().backward()
     close(x.grad, [0.5, 0.5, 0.0])
-    x, y = leaf([1.0, 2.0]), leaf([1.0, 3.0])
-    torch.maximum(x, y).sum().backward()
-    close(x.grad, [0.5, 0.0])
-    close(y.grad, [0.5, 1.0])
     for function, slopes in (
         (lambda x: x.clamp(0, 1), [1.0, 1.0, 1.0, 0.0]),
         (lambda x: x.clamp(min=0.0), [1.0, 1.0, 1.0, 1.0]),
@@ -921,28 +802,11 @@ def test_a_clamp_hands_on_nan_and_gives_the_upper_of_crossed_bounds():
     assert x.detach().clamp(3, 1)[1:].tolist() == [1.0, 1.0, 1.0]
 
 
-def test_whole_numbers_are_drawn_with_all_their_digits():
-    """Far from 0 floats have no odd numbers, or only every 256th."""
-    for start in (-(2**63), -(2**53) - 3, 2**53, 2**60, 2**63 - 4):
-        drawn = torch.randint(start, start + 4, (400,)).tolist()
-        assert {*drawn} == {start, start + 1, start + 2, start + 3}
-    torch.manual_seed(1)
-    offsets = np.array(torch.randint(2**53, (50,)).tolist())
-    torch.manual_seed(1)
-    assert (np.array(torch.randint(2**60, 2**60 + 2**53, (50,)).tolist()) - 2**60 == offsets).all()
-    torch.manual_seed(1)
-    assert torch.randint(10, (5,)).tolist() == [8, 5, 6, 4, 2]  # as before
-    with pytest.raises(ValueError, match="randint: 9007199254740993 numbers from -1 on; expected at most 2⁵³"):
-        torch.randint(-1, 2**53, (4,))
-    with pytest.raises(ValueError, match="randint: from 9223372036854775807 to below .*; expected bounds that fit"):
-        torch.randint(2**63 - 1, 2**63 + 1, (4,))
-
-
 def test_bools_and_dtypes():
     b = torch.tensor([True, False])
     assert (b + b).tolist() == (b * b).tolist() == [True, False] and (b + True).dtype == torch.bool
     assert (b + 1).tolist() == [2, 1] and b.sum().dtype == torch.int64
-    assert str(torch.float32) == str(torch.ones(1).dtype) == "torch.float32" and torch.float32.is_floating_point
+    assert str(torch.float32) == str(torch.ones(1).dtype) == "torch.float32"
     assert np.zeros(1, torch.float64).dtype == "float64" and {torch.int64: 1}[torch.ones(1).long().dtype] == 1
     with pytest.raises(TypeError, match="expected a dtype"):
         b.to(3)
@@ -970,12 +834,10 @@ def test_what_is_a_view_what_a_copy_and_what_neither():
     x = torch.arange(6.0).reshape(2, 3)
     x.T.clone()[0, 0] = 9
     assert x[0, 0].item() == 0.0
-    torch.as_tensor(x)[0, 0] = 9
-    assert x[0, 0].item() == 9.0
     with pytest.raises(RuntimeError, match="use reshape"):
         x.t().view(-1)
     array = np.zeros(2, "f4")
-    torch.as_tensor(array)[0] = 1
+    torch.from_numpy(array)[0] = 1
     torch.tensor(array)[1] = 1
     assert array.tolist() == [1.0, 0.0]
 
@@ -1047,7 +909,6 @@ def test_the_rest_of_a_division_has_both_slopes_where_the_quotient_is_huge():
     [
         (lambda: torch.tensor([3]) // 0, "whole numbers divided by 0"),
         (lambda: torch.tensor([3]) % 0, "whole numbers divided by 0"),
-        (lambda: torch.randint(3, 3, (2,)), "low is 3, high 3"),
         (lambda: torch.arange(5, 0), "step is 1; expected one that leads from 5 to 0"),
         (lambda: torch.arange(5, step=0), "step is 0; expected one that leads from 0 to 5"),
         (lambda: torch.normal(0.0, -1.0, (2,)), "std is -1.0; expected a deviation from 0 on"),
@@ -1063,8 +924,6 @@ def test_the_rest_of_a_division_has_both_slopes_where_the_quotient_is_huge():
         (lambda: torch.tensor([True]) ** torch.tensor([True]), "make numbers of bools first"),
         (lambda: F.binary_cross_entropy(torch.tensor([0.5]), torch.tensor([2.0])), "target holds 2; expected probab"),
         (lambda: nn.BCELoss()(torch.tensor([0.5]), torch.tensor([-1.0])), "target holds -1; expected probabilities"),
-        (lambda: torch.round(torch.tensor([True])), "round: the dtype is 'bool'"),
-        (lambda: torch.sign(torch.tensor([True])), "sign: the dtype is 'bool'"),
         (lambda: ~torch.tensor([1.0]), "invert: the dtype is 'float32'; expected one that it takes; cast it"),
         (lambda: torch.tensor(np.array([1j])), "complex128 to complex128 has no kernels"),
     ],
@@ -1074,35 +933,10 @@ def test_what_pytorch_refuses_is_refused(wrong, told):
         wrong()
 
 
-def test_schedulers_in_a_row_and_a_rate_set_by_hand():
-    """The rates are those of PyTorch 2.15, in which StepLR multiplies the rate as it stands."""
-    layer = nn.Linear(1, 1)
-    both = torch.optim.SGD(layer.parameters(), lr=1.0)
-    first, second = optim.lr_scheduler.StepLR(both, 2, 0.5), optim.lr_scheduler.StepLR(both, 3, 0.1)
-    rates = []
-    for _ in range(7):
-        both.step()
-        first.step()
-        second.step()
-        rates.append(both.param_groups[0]["lr"])
-    assert rates == pytest.approx([1.0, 0.5, 0.05, 0.025, 0.025, 0.00125, 0.00125])
-    both.param_groups[0]["lr"] = 8.0
-    first.step()
-    assert both.param_groups[0]["lr"] == 4.0
-
-
-def test_a_state_that_fits_in_part_says_what_was_left_out():
-    layer = nn.Linear(2, 1)
-    state = layer.state_dict() | {"more": torch.zeros(1)}
-    state.pop("bias")
-    assert layer.load_state_dict(state, strict=False) == (["bias"], ["more"])
-
-
 @pytest.mark.parametrize(
     "wrong, told",
     [
         (lambda o: o.register_step_post_hook, "an optimizer has no 'register_step_post_hook' here"),
-        (lambda o: optim.lr_scheduler.StepLR(o, 2).print_lr(), "a scheduler has no 'print_lr' here"),
         (lambda o: torch.optim.SGD(torch.tensor([1.0]), lr=0.1), "expected a list of tensors"),
         (lambda o: o.step(), r"a gradient is torch.Size\(\[2\]\), its parameter torch.Size\(\[1\]\)"),
     ],
@@ -1147,19 +981,17 @@ def test_what_is_pickled_comes_back():
 def test_a_pickled_or_copied_training_goes_on_to_the_bit():
     net, x = nn.Linear(2, 1), torch.tensor([[1.0, -2.0]])
     rate = optim.Adam(net.parameters(), lr=0.1)
-    plan = optim.lr_scheduler.StepLR(rate, 2, 0.5)
 
-    def train(net, rate, plan):
+    def train(net, rate):
         for _ in range(3):
             rate.zero_grad()
             (net(x) ** 2).sum().backward()
             rate.step()
-            plan.step()
-        return [p.tolist() for p in net.parameters()] + plan.get_last_lr()
+        return [p.tolist() for p in net.parameters()]
 
-    train(net, rate, plan)
-    copies = [pickle.loads(pickle.dumps((net, rate, plan))), copy.deepcopy((net, rate, plan))]
-    expected = train(net, rate, plan)
+    train(net, rate)
+    copies = [pickle.loads(pickle.dumps((net, rate))), copy.deepcopy((net, rate))]
+    expected = train(net, rate)
     assert [train(*each) for each in copies] == [expected] * 2
 
 
@@ -1185,42 +1017,24 @@ def test_a_state_of_arrays_changes_nothing():
     before = [p.tolist() for p in net.parameters()]
     for name in ("weight", "bias"):
         state = net.state_dict() | {name: np.ones((1, 1) if name == "weight" else 1, "f4")}
-        state["bias" if name == "weight" else "weight"] = torch.full((1,) * (1 + (name == "bias")), 9.0)
+        state["bias" if name == "weight" else "weight"] = torch.ones((1,) * (1 + (name == "bias")))
         with pytest.raises(TypeError, match=f"{name} is array.*expected a tensor"):
             net.load_state_dict(state)
     assert [p.tolist() for p in net.parameters()] == before
 
 
-def test_a_scheduler_tells_the_rates_that_it_set():
-    """Of PyTorch 2.15: two on one optimizer, each of which tells its own."""
-    rate = optim.SGD([torch.tensor([1.0], requires_grad=True)], lr=1.0)
-    steps, waves = optim.lr_scheduler.StepLR(rate, 2, 0.1), optim.lr_scheduler.LambdaLR(rate, lambda epoch: 0.5**epoch)
-    told = [[*steps.get_last_lr(), *waves.get_last_lr()]]
-    for _ in range(4):
-        rate.step()
-        steps.step()
-        waves.step()
-        told.append([rate.param_groups[0]["lr"], *steps.get_last_lr(), *waves.get_last_lr()])
-    close(np.array(told[0]), [1.0, 1.0])
-    close(np.array(told[1:]), [[0.5, 1.0, 0.5], [0.25, 0.05, 0.25], [0.125, 0.25, 0.125], [0.0625, 0.0125, 0.0625]])
-
-
 @pytest.mark.parametrize(
     "wrong, told",
     [
-        (lambda o: optim.lr_scheduler.StepLR(o, 0), "step_size is 0"),
-        (lambda o: optim.lr_scheduler.StepLR(o, 1.5), "step_size is 1.5"),
-        (lambda o: optim.lr_scheduler.LambdaLR(o, [lambda epoch: 1.0]), "expected a function of the epoch"),
-        (lambda o: DataLoader(k for k in range(3)), "expected an object with __len__ and __getitem__"),
-        (lambda o: DataLoader(Dataset()), "__len__"),
-        (lambda o: random_split([*range(10)], [12, -2]), "lengths"),
-        (lambda o: random_split([*range(10)], [7.0, 3.0]), "whole numbers"),
-        (lambda o: next(iter(DataLoader([None, None], 2))), "expected an array of numbers"),
+        (lambda: DataLoader(Dataset()), "__len__"),
+        (lambda: random_split([*range(10)], [12, -2]), "lengths"),
+        (lambda: random_split([*range(10)], [7.0, 3.0]), "whole numbers"),
+        (lambda: next(iter(DataLoader([None, None], 2))), "expected an array of numbers"),
     ],
 )
 def test_a_mistake_is_told_where_it_is_made(wrong, told):
     with pytest.raises((TypeError, ValueError), match=told):
-        wrong(optim.SGD([torch.tensor([1.0], requires_grad=True)], lr=1.0))
+        wrong()
 
 
 def test_nothing_is_equal_to_none():

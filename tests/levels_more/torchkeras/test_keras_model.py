@@ -115,7 +115,7 @@ def test_an_accuracy_counts_as_in_torchkeras():
     share = metric(logits, true)
     assert share.dtype == torch.float32 and share.item() == np.float32(2 / 3)
     assert metric.compute().item() == np.float32(2 / 3)
-    with pytest.raises(TypeError, match=r"Accuracy: the shape of preds is \(3, 1\); expected \(3,\), as targets"):
+    with pytest.raises(ValueError, match=r"Accuracy: preds is \(3, 1\), target \(3,\); expected equal shapes"):
         metric(logits, true[:, 0])
 
 

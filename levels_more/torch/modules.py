@@ -1,12 +1,12 @@
-"""Modules of recorded tensors, with named parameters and buffers, state dicts and modes."""
+"""Modules of recorded tensors, with named parameters, state dicts and modes; and a chain of them, `Sequential`."""
 
 import collections
 
 from levels.low_level import DTYPES
 from levels_more.checks import expect
 from levels_more.missing import refusing
-from levels_more.torch.optimizers import forget
-from levels_more.torch.recorded import Tensor
+from levels_more.torch.optimizers import clear_gradients
+from levels_more.torch.tensors import Tensor
 
 
 class Parameter(Tensor):
@@ -26,14 +26,20 @@ class Keys(collections.namedtuple("Keys", "missing_keys unexpected_keys")):
         return super().__repr__() if any(self) else "<All keys matched successfully>"
 
 
+ITS_CURES = {  # names that tensors have, too -> what to use instead
+    "cpu": "the module itself: the CPU is the only device",
+    "float": "to(torch.float32)",
+    "requires_grad_": "parameter.requires_grad_(False), for each of parameters()",
+}
+
+
 class Module:
     """The base class of modules. Define `forward`, and keep parameters and modules in attributes, not in lists."""
 
-    __getattr__ = refusing("a module", "torch")
+    __getattr__ = refusing("a module", "torch", **ITS_CURES)
 
     def __init__(self):
         self.training = True
-        self._buffer_names = ()  # of tensors that are saved but not trained
 
     def __call__(self, *args, **options):
         return self.forward(*args, **options)
@@ -45,7 +51,7 @@ class Module:
 
     def _check_begun(self, what):
         """Raise AttributeError, with PyTorch's words, before `__init__` of this class has run."""
-        if "_buffer_names" not in vars(self):
+        if "training" not in vars(self):
             cure = f"write super().__init__() first in {type(self).__name__}.__init__"
             raise AttributeError(f"cannot assign {what} before Module.__init__() call; {cure}")
 
@@ -56,12 +62,6 @@ class Module:
         if isinstance(before, Parameter) and not (value is None or isinstance(value, Parameter)):
             raise TypeError(f"{type(self).__name__}.{name} is a Parameter; change its numbers, or assign a Parameter")
         super().__setattr__(name, value)
-
-    def register_buffer(self, name, tensor, persistent=True):
-        """Keep a tensor as the attribute `name`. It is saved but not trained. `persistent` has no effect."""
-        self._check_begun("buffer")
-        self._buffer_names = (*self._buffer_names, name)
-        setattr(self, name, tensor)
 
     def named_children(self):
         """Pairs (name, module) of the modules in its attributes."""
@@ -77,42 +77,32 @@ class Module:
         for name, part in self.named_children():
             yield from part._paths(f"{path}.{name}" if path else name)
 
-    def named_modules(self):
-        """Pairs (name, module) of itself and all modules inside, each once."""
-        found = {}
-        for path, module in self._paths():
-            found.setdefault(id(module), (path, module))
-        return found.values()
-
     def modules(self):
         """Itself and all modules inside, each once."""
-        return (module for _, module in self.named_modules())
+        return {id(module): module for _, module in self._paths()}.values()
 
-    def _tensors(self, wanted, recurse=True):
-        """{name: tensor} of this and, if `recurse`, all modules inside, for which wanted(module, name, tensor)."""
+    def _state(self):
+        """{name: parameter} of this and all modules inside: {"0.weight": …}, a shared one under each of its names."""
         found = {}
-        for path, module in self._paths() if recurse else [("", self)]:
-            for name, x in sorted(vars(module).items(), key=lambda pair: pair[0] in module._buffer_names):
-                if isinstance(x, Tensor) and wanted(module, name, x):
+        for path, module in self._paths():
+            for name, x in vars(module).items():
+                if isinstance(x, Parameter):
                     found[f"{path}.{name}" if path else name] = x
         return found
 
-    def named_parameters(self, recurse=True):
-        """Pairs (name, parameter), each parameter once: ("0.weight", …), …; only its own unless `recurse`."""
+    def named_parameters(self):
+        """Pairs (name, parameter), each parameter once: ("0.weight", …), …"""
         found = {}
-        for name, x in self._tensors(lambda module, name, x: isinstance(x, Parameter), recurse).items():
+        for name, x in self._state().items():
             found.setdefault(id(x), (name, x))
         return iter(found.values())
 
-    def parameters(self, recurse=True):
+    def parameters(self):
         """The parameters, each once, in order."""
-        return (parameter for _, parameter in self.named_parameters(recurse))
-
-    def _state(self):
-        return self._tensors(lambda module, name, x: isinstance(x, Parameter) or name in module._buffer_names)
+        return (parameter for _, parameter in self.named_parameters())
 
     def state_dict(self):
-        """{name: tensor} of all parameters and buffers. The tensors share the memory of the module's."""
+        """{name: tensor} of all parameters. The tensors share the memory of the module's."""
         return collections.OrderedDict((name, x.detach()) for name, x in self._state().items())
 
     def load_state_dict(self, state, strict=True):
@@ -147,13 +137,7 @@ class Module:
 
     def zero_grad(self, set_to_none=True):
         """Set the gradients of all parameters to None, or to 0."""
-        forget(self.parameters(), set_to_none)
-
-    def requires_grad_(self, requires_grad=True):
-        """Set `requires_grad` of all parameters: train or freeze them. Return self."""
-        for parameter in self.parameters():
-            parameter.requires_grad_(requires_grad)
-        return self
+        clear_gradients(self.parameters(), set_to_none)
 
     def to(self, *how, **options):
         """Cast the floats of this module, if a dtype is given. Return self. (The CPU is the only device.)"""
@@ -162,17 +146,9 @@ class Module:
                 tensor.data = tensor.detach().to(*how, **options)
         return self
 
-    def float(self):
-        """Cast its floats to float32. Return self."""
-        return self.to(DTYPES[0])
-
     def double(self):
         """Cast its floats to float64. Return self."""
         return self.to(DTYPES[1])
-
-    def cpu(self):
-        """Return self: the CPU is the only device."""
-        return self
 
     def extra_repr(self):
         """Return the text in brackets in the repr."""
@@ -183,3 +159,58 @@ class Module:
         return (
             f"{type(self).__name__}({self.extra_repr()}" + "".join(f"\n{p}" for p in parts) + "\n" * bool(parts) + ")"
         )
+
+
+WHOLE = "nn.Sequential(*modules), with all its modules"  # what to use instead of a method that adds one
+
+
+def check_module(owner, name, module):
+    """Return the module if it is one. Raises TypeError, which says how to give it, for anything else."""
+    cure = "a module, such as nn.ReLU()"
+    if isinstance(module, type):
+        cure = f"an object, {module.__name__}(…); this is a class"
+    elif isinstance(module, dict):
+        cure = "a module; modules with names are given alone, in an OrderedDict"
+    elif hasattr(module, "__iter__") and not isinstance(module, str | Module):
+        cure = "a module; several are given one by one, as in Sequential(*modules)"
+    elif callable(module):
+        cure = "a module, such as nn.ReLU() for relu; a Module of yours may call any function in its forward"
+    return expect(isinstance(module, Module), f"{owner}: module {name}", module, cure)
+
+
+class Sequential(Module):
+    """A chain of modules: each is called on the output of the one before. An OrderedDict gives them names.
+
+    Raises TypeError for what is no module, KeyError for a name that is empty, has a dot, or is an attribute already.
+    """
+
+    __getattr__ = refusing("a module", "torch", **ITS_CURES, **dict.fromkeys(("append", "extend", "insert"), WHOLE))
+
+    def __init__(self, *modules):
+        super().__init__()
+        named = len(modules) == 1 and isinstance(modules[0], collections.OrderedDict)
+        for name, module in modules[0].items() if named else enumerate(modules):
+            self.put(name if named else str(name), module)
+
+    def put(self, name, module):
+        """Add a module under a name. Raises TypeError for anything else, KeyError for a name that cannot be used."""
+        if not isinstance(name, str) or not name or "." in name or hasattr(self, name):
+            why = "it is no text, empty, has a dot, or is an attribute"
+            raise KeyError(f"Sequential: {name!r} cannot be a name: {why}")
+        setattr(self, name, check_module("Sequential", name, module))
+
+    def __getitem__(self, index):
+        named = [*self.named_children()][index]
+        return Sequential(collections.OrderedDict(named)) if isinstance(index, slice) else named[1]
+
+    def __len__(self):
+        return len([*self.children()])
+
+    def __iter__(self):
+        return self.children()
+
+    def forward(self, x):
+        """Return the output of the last module for x[…]."""
+        for module in self:
+            x = module(x)
+        return x

@@ -8,13 +8,14 @@ import numpy as np
 from levels.low_level import Operators
 from levels_more import low_level
 from levels_more.missing import cures_of, refusing
-from levels_more.torch.grad_mode import recording, set_grad_enabled
-from levels_more.torch.op_arguments import NUMBERS, TYPES, put, type_of
+from levels_more.torch.dtypes import NUMBERS, dtype
+from levels_more.torch.grad_mode import enable_grad, no_grad, recording
+from levels_more.torch.graph import Node, OperandError, ShapeError, gradients, record_function
+from levels_more.torch.ops import put
 from levels_more.torch.printing import printed
-from levels_more.torch.recording import Node, OperandError, ShapeError, gradients, record_function
 from levels_more.torch.storage import Viewing
 
-_LACKING = refusing("a tensor", "torch")
+_LACKING = refusing("a tensor", "torch", bool="x != 0")
 FUNCTIONS = {}  # name -> a function of recorded tensors, also a method of them; `add_` is `add` in place
 
 
@@ -31,34 +32,6 @@ class Size(tuple):
 
     def __repr__(self):
         return f"torch.Size({list(self)})"
-
-
-class dtype:
-    """A dtype with PyTorch's name: one object for each dtype of NumPy, which NumPy accepts in its place."""
-
-    known = {}
-
-    def __new__(cls, kind):
-        kind = np.dtype(kind)
-        self = cls.known.setdefault(kind, super().__new__(cls))
-        self.dtype = kind
-        return self
-
-    def __reduce__(self):
-        return dtype, (self.dtype.str,)
-
-    kind = property(lambda self: self.dtype.kind)
-    itemsize = property(lambda self: self.dtype.itemsize)
-    is_floating_point = property(lambda self: self.kind == "f")
-
-    def __eq__(self, other):
-        return self.dtype == other
-
-    def __hash__(self):
-        return hash(self.dtype)
-
-    def __repr__(self):
-        return f"torch.{self.dtype}"
 
 
 class device(str):
@@ -104,7 +77,7 @@ class Tensor(Viewing):
     requires_grad = property(lambda self: self.node is not None, lambda self, value: self.requires_grad_(value))
     is_leaf = property(lambda self: self.node is None or self.node.leaf is not None)
     grad_fn = property(lambda self: None if self.is_leaf else self.node)
-    data = property(lambda self: self.detach(), lambda self, value: self.look_at(value))
+    data = property(lambda self: self.detach(), lambda self, value: self.refer_to(value))
     shape = property(lambda self: Size(self.held.shape))
     dtype = property(lambda self: dtype(self.held.dtype))
     ndim = property(lambda self: len(self.shape))
@@ -122,8 +95,8 @@ class Tensor(Viewing):
             self.node = Node("accumulate_grad", leaf=self) if requires_grad else None
         return self
 
-    def look_again(self):
-        with set_grad_enabled(self.grad_fn is not None):
+    def recompute(self):
+        with no_grad() if self.grad_fn is None else enable_grad():
             again = self.move(self.base)
         self.memory.held = again.memory.held
         if not (self.is_leaf and self.requires_grad):
@@ -136,7 +109,7 @@ class Tensor(Viewing):
 
     def detach(self):
         """Return a tensor that shares this one's memory, and is not recorded. A change of one changes both."""
-        return self.of(self.held).look_at(self)
+        return self.of(self.held).refer_to(self)
 
     def backward(self, gradient=None, retain_graph=False, create_graph=False):
         """Add the gradient of this number, or Σ self·gradient, to `grad` of leaves. Raises what `gradients` raises."""
@@ -208,7 +181,7 @@ class Tensor(Viewing):
         parts = index if isinstance(index, tuple) else (index,)
         places = tuple(p.held.numpy() if isinstance(p, Tensor) else p for p in parts)
         if recording() and (self.node or isinstance(value, Tensor) and value.node):
-            self.set(recorded("copy_slices", put)(self, value, places), "x[…] = …")
+            self.set(for_tensors("copy_slices", put)(self, value, places), "x[…] = …")
         else:
             self.array()[places] = value.held.numpy() if isinstance(value, Tensor) else value
 
@@ -228,7 +201,7 @@ class Tensor(Viewing):
         return same
 
     def __copy__(self):
-        return self.of(self.held, self.node).look_at(self)
+        return self.of(self.held, self.node).refer_to(self)
 
     def __reduce__(self):  # a pickle holds the numbers, and not what they were made from
         return type(self), (self.held,), (None, {"requires_grad": self.requires_grad, "grad": self.grad})
@@ -245,12 +218,6 @@ class Tensor(Viewing):
             cure = "take one of it, or any() or all()"
             raise ShapeError(f"a tensor of shape {tuple(self.shape)} is not one number; {cure}")
         return self.held.numpy().item()
-
-    def type(self, dtype=None, non_blocking=False):
-        """Return the name of its type, such as "torch.FloatTensor"; or the tensor in a dtype, or of a type."""
-        if dtype is None:
-            return next(name for name, kind in TYPES.items() if kind == self.dtype)
-        return FUNCTIONS["to"](self, type_of(dtype))
 
     def tolist(self):
         """Return the numbers as nested lists of Python numbers."""
@@ -285,9 +252,9 @@ class Tensor(Viewing):
         return f"tensor({printed(self)}{f', {note}' * self.requires_grad})"
 
 
-def recorded(name, function, view=None):
-    """Return a version of a function of `levels` for recorded tensors: see `record_function`."""
+def for_tensors(name, function, view=None, place="levels_more.torch"):
+    """Return a version of a function of `levels` for recorded tensors: see `record_function`. place: its module."""
     made = record_function(name, function, Tensor, view)
-    made.__module__ = "levels_more.torch.nn.functional"  # where pickle looks for it
+    made.__module__ = place  # where pickle looks for it
     made.__qualname__ = name
     return made

@@ -1,95 +1,14 @@
-"""Functions of level 3 with PyTorch's arguments, not yet recorded: `levels_more.torch.functions` wraps them.
-
-Their operands may have different dtypes. (Level 3 raises an error, which asks for a cast.)
-"""
+"""Functions of level 3 with PyTorch's arguments, not yet recorded: `levels_more.torch.functions` wraps them."""
 
 import math
 
 import numpy as np
 
-from levels.low_level import DTYPES, Operators, as_tensor, constant
 from levels_more import low_level as low
 from levels_more.checks import as_tuple, axis_of, expect, index_of
 from levels_more.low_level.math import without_gradient
 from levels_more.missing import named_call
-
-ORDER = sorted(DTYPES, key=lambda dtype: ("bif".index(dtype.kind), dtype.itemsize))  # bool, int64, float32, float64
-NUMBERS = {  # the dtypes of Python numbers, if no tensor decides
-    bool: np.dtype(bool),
-    int: np.dtype("int64"),
-    float: np.dtype("float32"),
-}
-TYPES = {  # the names of types, as `x.type()` gives them
-    "torch.FloatTensor": np.dtype("float32"),
-    "torch.DoubleTensor": np.dtype("float64"),
-    "torch.LongTensor": np.dtype("int64"),
-    "torch.IntTensor": np.dtype("int64"),
-    "torch.BoolTensor": np.dtype(bool),
-}
-
-
-def type_of(kind):
-    """Return a dtype, or that of a type such as "torch.FloatTensor" or torch.FloatTensor. Raises ValueError."""
-    name = getattr(kind, "tensor_type", kind)
-    found = TYPES.get(name) if isinstance(name, str) else getattr(name, "dtype", None)
-    if not isinstance(found, np.dtype):
-        raise ValueError(f"type: {kind!r:.60}; expected a dtype, as torch.float64, or one of {', '.join(TYPES)}")
-    return found
-
-
-def _rank(x):
-    """The rank of an operand's dtype: 2 for a tensor with axes, 1 for a tensor of one number, 0 for a Python number."""
-    return 2 if isinstance(x, Operators) and x.shape else int(isinstance(x, Operators))
-
-
-def common(x, y):
-    """Return the common dtype of x and y, tensors or numbers: the widest dtype of the highest rank (see `_rank`).
-
-    A lower rank decides if its kind is higher: floats beside integers, or integers beside bools. Raises TypeError for
-    other operands.
-    """
-    best = None
-    for z in (x, y):
-        if not isinstance(z, (Operators, *NUMBERS, np.number, np.bool_)):
-            raise TypeError(f"an operand is {z!r:.60}; expected a tensor or a number")
-    for rank in (2, 1, 0):
-        kinds = [z.dtype if rank else NUMBERS[type(np.asarray(z).item())] for z in (x, y) if _rank(z) == rank]
-        wide = max(kinds, key=ORDER.index, default=None)
-        if wide and (best is None or "bif".index(wide.kind) > "bif".index(best.kind)):
-            best = wide
-    return best
-
-
-def beside(x, y):
-    """Return x and y in their common dtype: tensors and arrays as tensors, Python numbers as Python numbers.
-
-    Raises TypeError for other operands.
-    """
-    pair = [constant(z) if isinstance(z, np.ndarray) else z for z in (x, y)]
-    best = common(*pair)
-    number = {"b": bool, "i": int, "f": float}[best.kind]
-    return [z if _rank(z) and z.dtype == best else low.cast(z, best) if _rank(z) else number(z) for z in pair]
-
-
-def both(function):
-    """Return a version of a function of two operands that takes them in different dtypes."""
-    return lambda x, y: function(*beside(x, y))
-
-
-def of_kinds(function, of_bools):
-    """The same, but with `of_bools` for two bools: their sum is `or`, their product is `and`."""
-
-    def run(x, y):
-        x, y = beside(x, y)
-        bools = all(z.dtype == bool for z in (x, y) if isinstance(z, Operators))
-        return of_bools(*map(as_tensor, (x, y))) if bools else function(x, y)
-
-    return run
-
-
-def floats(x):
-    """Return a tensor x as floats: integers and bools are cast to the default dtype. Python numbers are unchanged."""
-    return x if not isinstance(x, Operators) or x.dtype.kind == "f" else low.cast(x, NUMBERS[float])
+from levels_more.torch.dtypes import beside, floats
 
 
 def sizes_of(sizes):
@@ -105,7 +24,7 @@ RENAMED = {  # PyTorch's arguments -> ours
 }
 
 
-def spelled(function, its_name):
+def with_torch_arguments(function, its_name):
     """Return a version of a function that takes PyTorch's argument names, and says them if one is wrong."""
 
     def run(*args, **options):
@@ -121,21 +40,9 @@ def spelled(function, its_name):
     return run
 
 
-def spread(function):
-    """Return a variance or standard deviation of x[…] with PyTorch's arguments. By default it divides by n - 1."""
-    return lambda x, axis=None, unbiased=True, keep=False, correction=1, keepdims=False: function(
-        x, axis, keep or keepdims, correction * unbiased
-    )
-
-
-def extreme(function, ranked, both):
-    """Return a function for max(x), max(x, y), and max(x, dim) -> (values, indices). Gradients go to indices only."""
-
-    def run(x, y=None, keepdims=False, axis=None):
-        axis = y if axis is None else axis
-        return function(x) if axis is None else both(x, y) if hasattr(axis, "shape") else ranked(x, axis, keepdims)
-
-    return run
+def extreme(function, ranked):
+    """Return a function for max(x), and for max(x, dim) -> (values, indices)."""
+    return lambda x, axis=None, keepdims=False: function(x) if axis is None else ranked(x, axis, keepdims)
 
 
 def of_truths(function):
@@ -220,8 +127,3 @@ def power(x, y):
     if (arrays[1] < 0).any():
         raise ValueError("pow: whole numbers to a power below 0; make floats of them first")
     return without_gradient(np.power)(x, y)
-
-
-def shared_at_ties(function):
-    """Return `maximum` or `minimum` with half the gradient for each of two equal floats. (Else the first gets all.)"""
-    return lambda x, y: low.where(x == y, x * 0.5 + y * 0.5, function(x, y)) if x.dtype.kind == "f" else function(x, y)

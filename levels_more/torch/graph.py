@@ -13,7 +13,7 @@ from levels.low_level import VJPS, Operators, reachable
 from levels_more.checks import as_python, expect
 from levels_more.compiler.eager.tapes import GradientTape, quickest_walk
 from levels_more.missing import named_call
-from levels_more.torch.grad_mode import recording, set_grad_enabled
+from levels_more.torch.grad_mode import enable_grad, recording
 from levels_more.torch.storage import Viewing
 
 _NUMBERS = itertools.count()
@@ -71,7 +71,7 @@ def record_function(name, function, kind, view=None):
     """
 
     @functools.wraps(function, updated=())
-    def run(*args, out=None, inplace=False, **options):
+    def run(*args, inplace=False, **options):
         parents = []
         before = []
         given = [noted(x, parents, before) for x in args]
@@ -86,12 +86,8 @@ def record_function(name, function, kind, view=None):
             return args[0]  # the function returned its argument unchanged
         result = _given(result, kind, tape and Node(name, before + tape.records, parents))
         if view and view(*args, **options):
-            if isinstance(result, Viewing):
-                result.look_through(args[0], lambda x: run(x, *args[1:], **options))
-            for k, part in enumerate(result if isinstance(result, tuple) else ()):
-                part.look_through(args[0], lambda x, k=k: run(x, *args[1:], **options)[k])
-        out = args[0] if inplace else out
-        return result if out is None else out.set(result, name)
+            result.become_view(args[0], lambda x: run(x, *args[1:], **options))
+        return args[0].set(result, name) if inplace else result
 
     run.__name__ = name
     return run
@@ -157,7 +153,7 @@ def gradients(target, weight=None, inputs=None, keep=False, create=False):
         why = f"its shape is {target.shape}" if target.node else "it was made from nothing that requires_grad"
         raise RuntimeError(f"backward: {why}; expected one recorded number, or a gradient in the tensor's shape")
     if weight is not None:
-        with set_grad_enabled(True):
+        with enable_grad():
             target = (target * weight).sum()
     nodes, last = _history(target.node), target.named()
     made = [(last, target.node), *(pair for node in nodes for pair in node.parents)]
