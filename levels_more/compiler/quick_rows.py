@@ -24,9 +24,10 @@ import numpy as np
 
 from levels.hardware import Value, select
 from levels.kernels import KERNELS, REDUCTIONS, reduced
-from levels.low_level import BACK_ENDS, LOWERINGS, NoProgram, RowProgram, StepWriter
-from levels_more.compiler.eager import ACCELERATION
+from levels.low_level import LOWERINGS, NoProgram, RowProgram, StepWriter
+from levels_more.compiler.back_ends import Program
 from levels_more.hardware.lanes import Lanes
+from levels_more.kernels.batched_matmul import has_batches
 from levels_more.kernels.layout import as_slices
 
 
@@ -162,18 +163,20 @@ class QuickStepWriter(StepWriter):
         return totals(self.a, sums)
 
 
-class QuickRowProgram(RowProgram):
-    """A faster `RowProgram`, with lanes in float32; in float64 with the same bits. Raises what `RowProgram` raises.
+class QuickRowProgram(RowProgram, Program):
+    """A faster `RowProgram`, with lanes in float32; in float64 with the same bits.
 
-    If ACCELERATION is off, it raises NoProgram.
+    Raises NoProgram as `RowProgram` does, for products of many matrices, and where a FusedProgram is quicker: in
+    float64, if an array of the step has two axes that are longer than 1. By rows, float64 has one lane, since sums keep
+    their order. A fused loop over an array fills the register, also in exp, log and divisions.
     """
 
     writer = QuickStepWriter
 
     def __init__(self, graph, batch, over=False):
-        if not ACCELERATION.on:
+        if has_batches(graph):
+            raise NoProgram("it has products of many matrices")
+        wide = any(sum(size > 1 for size in node.spec.shape) > 1 for node in graph.ops)
+        if wide and all(node.spec.dtype != np.float32 for node in graph.nodes):
             raise NoProgram
         super().__init__(graph, batch, over)
-
-
-BACK_ENDS.insert(BACK_ENDS.index(RowProgram), QuickRowProgram)
