@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from levels.low_level import row_program
-from levels.mid_level import layers
 from levels_more import tensorflow as tf
 from levels_more.compiler.eager import backward, small_ops
 from levels_more.compiler.fused import backend
@@ -24,7 +23,6 @@ from levels_more.low_level import (
     nn,
     reduce_sum,
 )
-from levels_more.mid_level import composite_ops
 
 MISTAKES = pytest.mark.parametrize("mistake", [AttributeError("x"), TypeError("x")])
 
@@ -127,29 +125,6 @@ def test_odd_graphs_find_a_program(python, args):
         python(*map(constant, args)),
     )
     np.testing.assert_array_equal(found, expected.numpy())
-
-
-@MISTAKES
-def test_a_mistake_in_a_joined_op_is_raised_or_heard_of_apart(mistake, monkeypatch):
-    composite_ops._stands_for.cache_clear()
-    monkeypatch.setattr(composite_ops, "trace", raising(mistake))
-    try:
-        if isinstance(mistake, AttributeError):
-            with pytest.raises(type(mistake)):
-                composite_ops._stands_for("affine")
-        else:
-            assert not composite_ops._stands_for("affine")
-    finally:
-        composite_ops._stands_for.cache_clear()
-
-
-def test_a_layer_of_the_readers_that_has_more_than_a_kernel_is_not_joined(monkeypatch):
-    composite_ops._stands_for.cache_clear()
-    monkeypatch.setattr(layers.Dense, "call", lambda self, x: self.activation(x @ self.kernel + self.bias * self.scale))
-    try:
-        assert not composite_ops._stands_for("affine")
-    finally:
-        composite_ops._stands_for.cache_clear()
 
 
 @MISTAKES

@@ -4,7 +4,6 @@ A training loop that runs op by op records the same ops in each step, on differe
 is cached: its ops, how they are connected, shapes, dtypes and attributes.
 """
 
-import itertools
 from operator import is_
 
 import numpy as np
@@ -18,7 +17,6 @@ _SELDOM = 8  # tapes of a structure that are first walked op by op: a program ta
 _MOST = 256  # structures in the cache
 _PLAIN = bool, int, float, str, type(None), np.generic, np.dtype  # types of attributes that repr spells in full
 
-MADE_OF = {}  # a composite op -> the ops that it is made of, whose rules its own rule calls
 _WALKS = {}  # the structure of a tape -> how many were seen, then their _Walk, or None if there is none
 
 
@@ -41,8 +39,7 @@ def _row(op, attrs):
 
 def _asked(records):
     """The keys of the rules that are called in a walk over these."""
-    rows = ((_row(op, attrs), *MADE_OF.get(op, ())) for op, _, attrs, _ in records)
-    return [*dict.fromkeys(itertools.chain.from_iterable(rows))]
+    return [*dict.fromkeys(_row(op, attrs) for op, _, attrs, _ in records)]
 
 
 def _ours(records):

@@ -22,7 +22,6 @@ from course.build import ROOT, environment
 from levels.support.compiled import SUBSTITUTIONS, compile_cpu
 from levels.support.elementary import scaled
 from levels_more import kernels, low_level
-from levels_more.compiler.eager.backward import MADE_OF
 from levels_more.distributed.collectives import COLLECTIVES
 from levels_more.hardware import pool
 from levels_more.kernels import (  # noqa: F401 (all ops enter the tables)
@@ -40,7 +39,6 @@ from levels_more.kernels import (  # noqa: F401 (all ops enter the tables)
     use,
 )
 from levels_more.kernels import matmul as tiles
-from levels_more.mid_level import composite_ops  # noqa: F401 (its ops enter the tables)
 
 CPU = pool()["cpu:0"]
 OPS = {op for op, _ in KERNELS}
@@ -385,7 +383,6 @@ def test_every_op_is_compared_with_numpy():
     elsewhere |= {"sum_error"}  # above
     elsewhere |= {"logits_crossentropy"}  # tests/levels/mid_level/test_mid_level.py
     elsewhere |= {"probabilities_crossentropy", "probabilities_slope"}  # tests/levels_more/torch/test_torch.py
-    elsewhere |= {*MADE_OF}  # tests/levels_more/compiler/test_joined.py
     elsewhere |= {"random_uniform", "random_normal", "softmax", "log_softmax", "softmax_grad", "log_softmax_grad"}
     elsewhere |= {"sin", "cos", "arg_max", "arg_min", "slice", "slice_grad", "concat", "where", "reshape"}
     assert {op for op, _ in KERNELS} == ELEMENTWISE.keys() | elsewhere | {
