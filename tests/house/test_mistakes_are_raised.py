@@ -77,7 +77,7 @@ def test_a_walk_that_is_no_program_goes_op_by_op(monkeypatch):
     x = Variable(np.full((3, 5), 2.0))
     for error in (NoProgram("none"), ValueError("refused"), TypeError("its numbers are not known")):
         with monkeypatch.context() as patch:
-            patch.setattr(backward.ShortFunction, "traced", raising(error))
+            patch.setattr(backward.Function, "traced", raising(error))
             assert (walked(x, 12).numpy() == 4.0).all()
         backward._WALKS.clear()
 

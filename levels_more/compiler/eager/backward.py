@@ -11,7 +11,7 @@ import numpy as np
 from levels.low_level import DOOR, VJPS, NoProgram, Replay, Watcher
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
-from levels_more.compiler.fused.backend import ShortFunction
+from levels_more.compiler.guards import Function
 
 _SELDOM = 8  # tapes of a structure that are first walked op by op: a program takes a tenth of a second to make
 _MOST = 256  # structures in the cache
@@ -50,8 +50,10 @@ def _ours(records):
     return ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in records)
 
 
-class _Walk(ShortFunction):
+class _Walk(Function):
     """A function from all tensors of a tape, in the order of `numbers` {tensor: number}, to the gradients."""
+
+    quiet = True  # it was not written by a reader, so nobody is told that its ops are replayed
 
     def __init__(self, numbers, records, target, sources, op_by_op):
         told = [(op, [numbers[x] for x in inputs], attrs, numbers[y]) for op, inputs, attrs, y in records]

@@ -3,14 +3,13 @@
 A back end for graphs that do not split into rows, and for those that are quicker this way: see `QuickRowProgram`.
 """
 
-import contextlib
 import math
 import threading
 
 import numpy as np
 
 from levels.hardware import Spec
-from levels.low_level import PASSES, Graph, Node, NoProgram, Tensor
+from levels.low_level import Graph, Node, NoProgram, Tensor
 from levels.support.storage import LockAll, pinned_address
 from levels_more.compiler import passes
 from levels_more.compiler.back_ends import Program
@@ -20,10 +19,7 @@ from levels_more.compiler.fused.loops import address, address_of, check_ours, lo
 from levels_more.compiler.fused.program_list import Beyond, ProgramList
 from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program
 from levels_more.compiler.fused.threads import WORTH_SHARING, most_threads, shares, threads_for
-from levels_more.compiler.guards import Function
 from levels_more.kernels import elementwise  # noqa: F401 (it adds copy)
-
-SHORT = 2**18  # bytes of all arrays of a step; up to this size a `ShortFunction` tries this back end first
 
 
 def _unit_parts(unit, results, parts):
@@ -243,25 +239,3 @@ class FusedProgram(Program):
 
     def __repr__(self):
         return "\n".join([f"{len(self.graph.ops)} ops in {len(self.units)} programs", *map(repr, self.units)])
-
-
-class ShortFunction(Function):
-    """A Function that, if a step is small (see SHORT), gets a FusedProgram first: it has the least overhead."""
-
-    quiet = True  # it was not written by a reader, so nobody is told that its ops are replayed
-
-    def compile(self, args, over):
-        graph, result = self.traced([x.spec for x in args], over)
-        if sum(node.spec.nbytes for node in graph.nodes) <= SHORT:
-            for one_pass in PASSES:
-                graph = one_pass(graph)
-            with contextlib.suppress(NoProgram):
-                program = FusedProgram(self.prepared(graph), None)
-                self.traces += 1
-                return program, result
-        del self.stale[-1]  # it is traced again
-        return super().compile(args, over)
-
-    def prepared(self, graph):
-        """The graph to make a program of. A subclass may change it."""
-        return graph

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from levels.low_level import RowProgram
 from levels_more.compiler.eager import ACCELERATION, backward, small_ops
 from levels_more.high_level import Sequential, multi_epoch
 from levels_more.kernels import PLANS
-from levels_more.low_level import GradientTape, Variable, constant, function, reduce_mean
+from levels_more.low_level import GradientTape, Variable, constant
 from levels_more.mid_level import SGD, BinaryCrossentropy, Dense, update_program
 
 DRAW = np.random.default_rng(0)
@@ -56,10 +55,6 @@ def test_each_piece_asks_the_switch(switch):
     optimizer.build([w])
     step = update_program.EagerStep(optimizer, optimizer.update)
     assert step.done([constant(np.ones(3))], [w]) is False and step.programs == {}
-    mean = function(lambda x: reduce_mean(x * x))
-    mean.over(X.astype("f4"), [[0, 1], [2, 3]])
-    ((program, _),) = mean.programs.values()
-    assert type(program) is RowProgram
 
 
 def test_the_switch_is_true_or_false():
