@@ -11,7 +11,6 @@ import numpy as np
 from levels.hardware import Spec
 from levels.low_level import Graph, Node, NoProgram, Tensor
 from levels.support.storage import LockAll, pinned_address
-from levels_more.compiler import passes
 from levels_more.compiler.back_ends import Program
 from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
 from levels_more.compiler.fused.gather import check_rows, row_limits
@@ -106,7 +105,7 @@ class FusedProgram(Program):
         check_ours(graph)
         if over and any(math.prod(node.spec.shape) != 1 for node in graph.outputs):
             raise NoProgram("it returns more than a number for a step")
-        self.graph = graph = with_copies(passes.with_means(graph))
+        self.graph = graph = with_copies(graph)
         self.limits = row_limits(graph)
         self.units, self.lock = units_of(graph), threading.Lock()
         leaves = [node for node in graph.nodes if not node.inputs]

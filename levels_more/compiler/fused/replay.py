@@ -8,7 +8,6 @@ from levels.support.storage import alias
 from levels_more.compiler.back_ends import Program
 from levels_more.compiler.fused.backend import FusedProgram, shared_buffers
 from levels_more.compiler.fused.loops import Unit, address, loop_program, units_of
-from levels_more.compiler.passes import with_means
 from levels_more.kernels.batched_matmul import has_batches
 
 
@@ -47,7 +46,6 @@ class FusedReplay(Replay, Program):
     """
 
     def __init__(self, graph, batch, over=False):
-        graph = with_means(graph)
         super().__init__(graph)
         self.units, kept = replay_units(graph), {*graph.outputs, *graph.updates.values()}
         alone = all(len(unit.nodes) == 1 for unit in self.units) and not has_batches(graph)
