@@ -174,7 +174,7 @@ def _groups(arrays, batches):
 def take_batches(arrays, batches):
     """Yield the element for each batch of row numbers. Small batches are taken together, in one launch.
 
-    (A step on 100 rows, op by op, takes 50 µs; making a tensor of the row numbers and taking the rows took 6 of it.)
+    (One by one, "linear, batch 10, SGD: eager" of the bench takes 1.26 times as long.)
     """
     for group in _groups(arrays, batches):
         pieces = None

@@ -2,6 +2,8 @@
 
 A training loop that runs op by op records the same ops in each step, on different numbers. Only the structure of a tape
 is cached: its ops, how they are connected, shapes, dtypes and attributes.
+
+Row "rings, batch 100, SGD: eager" of the bench takes 1.7 times as long without it.
 """
 
 from operator import is_

@@ -44,6 +44,9 @@ def overwritten(graph, units):
     That is possible if nothing reads the old value later. The same unit may read it if it is a loop, which reads each
     number before it writes there. New values are copied at the end of the step if they, or the old ones, are results,
     or if they belong to two variables.
+
+    (With copies for all, "784-512-512-10, batch 256, Adam, 1 thread: epoch" of the bench takes 1.08 times as long, and
+    falls behind JAX.)
     """
     unit_number = {node: n for n, unit in enumerate(units) for node in unit.nodes}
     last_reader = _last_readers(units)
