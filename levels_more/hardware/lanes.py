@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from levels.hardware import Assembler, Index, Program, Sum, Value, Whole, address_of, flat, indices_of
+from levels.hardware import Assembler, Index, Sum, Value, Whole, address_of, flat, indices_of
 from levels.support import writing
 from levels.support.machine import host_lanes
 
@@ -74,19 +74,6 @@ class LaneSum(Sum):
         kind = f"reassoc {a.real}" if a.flags else a.real
         total = a.write(f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {parts.register})")
         return Value(a, a.spread(a.real, total))
-
-
-class LaneProgram(Program):
-    """A Program that aligns its stack, where no lanes may straddle two cache lines: a tenth quicker for the net."""
-
-    @property
-    def text(self):
-        """The program in LLVM's language."""
-        return self.aligned
-
-    @text.setter
-    def text(self, text):
-        self.aligned = text.replace("(ptr %words) {", "(ptr %words) nounwind alignstack(64) {", 1)
 
 
 class Lanes(Assembler):
@@ -258,7 +245,3 @@ class Lanes(Assembler):
     def sum(self):
         """As in Assembler: with a part in each lane."""
         return LaneSum(self)
-
-    def assemble(self):
-        """As in Assembler."""
-        return Program(self) if self.lanes == 1 else LaneProgram(self)
