@@ -67,11 +67,12 @@ EXACT = {  # on any numbers, also where a program may fuse a product with a sum
     "reduce_min": lambda s, a: reduce_min(a, AXES[int(s * 4)], s * 40 % 10 < 5),
     "concat": lambda s, a, b: concat([a, b], int(s * 2)),
     "slice": lambda s, a: a[:, int(s * 3) :],
-    "steps": lambda s, a: a[..., ::-1] if s < 0.5 else a[:, ::2],
+    "steps": lambda s, a: a[..., ::-1] if s < 0.5 else a[::-1, ::-2],
     "none of them": lambda s, a: a[:, :0],
     "rows": lambda s, a: a[int(s * 2) :],
     "gather": lambda s, a: gather(a, [0] * int(s * 4)),
     "transpose": lambda s, a: transpose(a),
+    "axes": lambda s, a: transpose(a, ((1, 2, 0), (2, 0, 1))[int(s * 2)]),
     "reshape": lambda s, a: reshape(a, (-1, 1)),
     "matmul": lambda s, a, b: a @ b,
     "turned": lambda s, a, b: apply("matmul", a, b, transpose_x=s < 0.6, transpose_w=s > 0.3),
@@ -113,7 +114,7 @@ class Wild:
         self.batches = rng.integers(0, 7, (2, int(rng.choice([1, 1, 2, 3, 5, 21]))))
         self.empty = rng.random() < 0.2  # a call more, with no rows at all
         self.steps, self.updates, self.results = [], [], []
-        self.write(rng.integers(2, 14))
+        self.write(rng.integers(4, 40))
 
     def numbers(self, shape):
         """Some of which are hard."""
@@ -128,9 +129,11 @@ class Wild:
         counts = [len(self.batches[0]), 4] + [0] * self.empty
         pools = [[*(constant(each[:n]) for each in self.data), *map(constant, self.start)] for n in counts]
         ops = FLOATS if self.dtype == "f8" else EXACT
-        for _ in range(length):
+        for n in range(length):
             name, s = str(self.rng.choice([*ops])), float(self.rng.random())
             picks = [self.pick(pools[0], k < MASKED.get(name, 0)) for k in range(ops[name].__code__.co_argcount - 1)]
+            if n == 0 and s < 0.5:  # few products fit, so this one does
+                name, picks = "matmul", [0, 3]
             try:
                 made = [ops[name](s, *(values[p] for p in picks)) for values in pools]
             except (ValueError, TypeError, IndexError):  # what does not fit
@@ -140,7 +143,7 @@ class Wild:
                 for values, x in zip(pools, made, strict=True):
                     values.append(x)
         last = len(pools[0]) - 1
-        self.results = [last, *self.rng.integers(0, last + 1, self.rng.integers(0, 3)).tolist()]
+        self.results = [last, *self.rng.integers(0, last + 1, self.rng.integers(1, 5)).tolist()]
         for v, start in enumerate(self.start):
             same = [k for k in range(3, last + 1) if all(x[k].spec == constant(start).spec for x in pools)]
             if self.rng.random() < 0.5:
