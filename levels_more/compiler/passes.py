@@ -1,6 +1,5 @@
-"""Passes: common subexpression elimination, constant folding, and means and sums in the form that programs take."""
+"""Passes: common subexpression elimination, constant folding, and means as sums."""
 
-import collections
 import functools
 import math
 from contextlib import suppress
@@ -8,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
-from levels.low_level import PASSES, Graph, Node, Tensor, constant, dce
+from levels.low_level import PASSES, Graph, Node, Tensor, constant
 
 
 def rebuilt(graph, change):
@@ -78,44 +77,22 @@ def with_axes(graph):
     return with_inputs(rebuilt(graph, change))
 
 
-def _count_of(x, spec):
-    """How many numbers of x each number of its mean, which has this Spec, was made from."""
-    return math.prod(x.spec.shape) / max(1, math.prod(spec.shape))
-
-
-def _ours(node):
-    """Whether programs may take the place of this op's kernel."""
-    kind = node.spec.device.kind
-    return kind == "cpu" and KERNELS.is_first(node.op, kind)
-
-
 def with_quotients(graph):
-    """The graph with each mean as the core has it, a sum and a quotient: row programs know no other."""
+    """The graph with each mean as the core has it, a sum and a quotient: row programs know no other.
+
+    A mean whose kernel a reader has replaced, or on another device, stays.
+    """
 
     def change(node, inputs):
-        if node.op != "reduce_mean" or not _ours(node):
+        kind = node.spec.device.kind
+        if node.op != "reduce_mean" or kind != "cpu" or not KERNELS.is_first(node.op, kind):
             return Node(node.op, inputs, node.attrs, node.spec)
-        count = node.spec.device.put(np.array(_count_of(inputs[0], node.spec), node.spec.dtype), Tensor)
+        terms = math.prod(inputs[0].spec.shape) / max(1, math.prod(node.spec.shape))
+        count = node.spec.device.put(np.array(terms, node.spec.dtype), Tensor)
         total = Node("reduce_sum", inputs, node.attrs, node.spec)
         return Node("divide", (total, Node("constant", (), {}, count.spec, count)), {}, node.spec)
 
     return with_inputs(rebuilt(graph, change))
-
-
-def with_means(graph):
-    """The graph with sums and quotients as means, where nothing else reads the sum: one program then does both."""
-    read = collections.Counter(x for node in graph.nodes for x in node.inputs)
-    read.update([*graph.outputs, *graph.updates.values()])
-
-    def change(node, inputs):
-        if node.op == "divide" and inputs[0].op == "reduce_sum" and inputs[1].op == "constant" and _ours(node):
-            total, count = inputs
-            whole = count.source.numpy().tolist() == _count_of(total.inputs[0], node.spec)
-            if whole and total.spec is node.spec and read[node.inputs[0]] == 1 and _ours(total):
-                return Node("reduce_mean", total.inputs, total.attrs, node.spec)
-        return Node(node.op, inputs, node.attrs, node.spec)
-
-    return dce(rebuilt(graph, change))
 
 
 PASSES += [with_quotients, with_axes, cse, constant_fold]

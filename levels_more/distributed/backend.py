@@ -8,6 +8,7 @@ import numpy as np
 from levels.kernels import planned
 from levels.low_level import BACK_ENDS, DOOR, Graph, Node, NoProgram, Replay, Tensor, constant, dce
 from levels.support.storage import alias
+from levels_more.compiler.back_ends import Program
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
 from levels_more.distributed.collectives import COLLECTIVES
@@ -145,8 +146,8 @@ def messages_of(nodes, slots):
     return [(Bucket if len(group) > 1 else SingleMessage)(group, slots) for group in kinds.values()]
 
 
-class StagedProgram(Replay):
-    """A graph as stages, with messages after each but the last. All threads may call it; one runs at a time.
+class StagedProgram(Replay, Program):
+    """A graph as stages, with messages after each but the last. One thread runs at a time.
 
     The constructor raises NoProgram for a graph without a collective.
     """
@@ -209,13 +210,13 @@ class StagedProgram(Replay):
         return outs
 
     def run(self, args):
-        """One step on these arguments. Returns the results; the variables have their new values."""
+        """As in `Program`."""
         Rows.note(*(x.data for x in args))
         given = [_rows(args[k], slice(first, last)) for _, k, first, last in self.given]
         return [alias(x) for x in self.step(given)]
 
     def over(self, args, batches):
-        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
+        """As in `Program`."""
         Rows.note_once(args)
         Rows.note(batches)
         outs = [np.empty(len(batches), x.spec.dtype) for x in self.graph.outputs]

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from levels import mid_level
-from levels.low_level import Variable, apply, as_tensor, exp, gather, sqrt
+from levels.low_level import Variable, apply, exp, gather, sqrt
 from levels.mid_level import RANDOM
 from levels.support.checks import check_bool, check_int, check_positive, lookup
 from levels_more.checks import as_python, called, expect, word
 from levels_more.low_level import nn
 from levels_more.low_level.ops import cast, concat, reduce_mean, reshape, where
 from levels_more.mid_level.base_layer import TRAINING, Layer
-from levels_more.mid_level.composite_ops import fuses
 from levels_more.mid_level.regularizers import REGULARIZERS
 
 # the functions of levels_more.low_level.nn by name; a name that is not here is looked up in the core's
@@ -78,13 +77,7 @@ class Dense(mid_level.Dense, Layer):
 
     def call(self, x):
         x = x if x.spec.dtype.kind == "f" else cast(x, self.kernel.dtype)
-        if not self.use_bias:
-            return self.activation(x @ self.kernel)
-        op = "affine_relu" if self.activation is nn.relu else "affine"
-        if not fuses(op, x) or getattr(self.bias, "shape", None) != (1, self.units):
-            return super().call(x)
-        y = apply(op, x, self.kernel, self.bias)
-        return y if op == "affine_relu" or self.activation is as_tensor else self.activation(y)
+        return super().call(x) if self.use_bias else self.activation(x @ self.kernel)
 
 
 class Activation(Layer):

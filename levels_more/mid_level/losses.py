@@ -13,7 +13,6 @@ from levels.support.inputs import check_labels, check_probabilities
 from levels_more.checks import whole_as_int64
 from levels_more.low_level.ops import absolute, cast, log_softmax, one_hot, reduce_mean, reshape
 from levels_more.low_level.signatures import Arguments
-from levels_more.mid_level.composite_ops import fuses
 from levels_more.missing import refuse_arguments
 
 
@@ -67,7 +66,6 @@ class Reduced(Loss):
             raise ValueError(f"{self}: reduction is {reduction!r}; expected 'sum_over_batch_size', 'sum' or 'none'")
 
     is_mean = property(lambda self: self.reduction in ("sum_over_batch_size", "mean"))
-    composite_op = None  # the composite op that computes the mean of `call`
 
     def each(self, y_true, y_pred, sample_weight=None):
         """A number for each sample [batch]: the mean of `call` over the last axis, unless `call` reduced that axis."""
@@ -81,8 +79,6 @@ class Reduced(Loss):
     def __call__(self, y_true: "ArrayLike", y_pred: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> Tensor:
         """One number, or one for each sample. Raises ValueError if y_true and y_pred do not fit each other."""
         if self.is_mean:
-            if sample_weight is None and self.composite_op and fuses(self.composite_op, y_pred):
-                return apply(self.composite_op, *self.checked(y_true, y_pred))
             return super().__call__(y_true, y_pred, sample_weight)
         each = self.each(y_true, y_pred, sample_weight)
         return each if self.reduction == "none" else reduce_sum(each)
@@ -90,10 +86,6 @@ class Reduced(Loss):
 
 class MeanSquaredError(Reduced, losses.MeanSquaredError):
     """The MeanSquaredError of the core, with a name and a reduction."""
-
-    @property
-    def composite_op(self):
-        return "mean_squared_error" if type(self).call is losses.MeanSquaredError.call else None
 
 
 class MeanAbsoluteError(Reduced):
@@ -138,11 +130,6 @@ class Crossentropy(Reduced):
 
 class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
     """The core's loss. With `from_logits=True`, y_pred is the z of p = 1 / (1 + exp(-z)), and nothing is clipped."""
-
-    @property
-    def composite_op(self):
-        ours = type(self).call is BinaryCrossentropy.call
-        return "mean_logits_crossentropy" if self.from_logits and ours else None
 
     def call(self, y_true, y_pred):
         return apply("logits_crossentropy", y_true, y_pred) if self.from_logits else super().call(y_true, y_pred)

@@ -15,6 +15,8 @@ from levels_more.low_level import (
     GradientTape,
     Variable,
     absolute,
+    apply,
+    arg_max,
     cast,
     clip,
     concat,
@@ -27,6 +29,7 @@ from levels_more.low_level import (
     log,
     maximum,
     minimum,
+    one_hot,
     reduce_max,
     reduce_mean,
     reduce_min,
@@ -64,12 +67,17 @@ EXACT = {  # on any numbers, also where a program may fuse a product with a sum
     "reduce_min": lambda s, a: reduce_min(a, AXES[int(s * 4)], s * 40 % 10 < 5),
     "concat": lambda s, a, b: concat([a, b], int(s * 2)),
     "slice": lambda s, a: a[:, int(s * 3) :],
+    "steps": lambda s, a: a[..., ::-1] if s < 0.5 else a[::-1, ::-2],
     "none of them": lambda s, a: a[:, :0],
     "rows": lambda s, a: a[int(s * 2) :],
     "gather": lambda s, a: gather(a, [0] * int(s * 4)),
     "transpose": lambda s, a: transpose(a),
+    "axes": lambda s, a: transpose(a, ((1, 2, 0), (2, 0, 1))[int(s * 2)]),
     "reshape": lambda s, a: reshape(a, (-1, 1)),
     "matmul": lambda s, a, b: a @ b,
+    "turned": lambda s, a, b: apply("matmul", a, b, transpose_x=s < 0.6, transpose_w=s > 0.3),
+    "outer": lambda s, a, b: a[:, :, None] * b[:, None, :],
+    "two axes": lambda s, a: reduce_sum(a, ((0, 1), (1, 2), (-2, -1))[int(s * 3)], s * 30 % 10 < 5),
 }
 FLOATS = EXACT | {
     "divide": lambda s, a, b: a / b,
@@ -85,6 +93,9 @@ FLOATS = EXACT | {
     "sigmoid": lambda s, a: sigmoid(a),
     "reduce_mean": lambda s, a: reduce_mean(a, AXES[int(s * 4)], s * 40 % 10 < 5),
     "softmax": lambda s, a: low_level.nn.softmax(a),
+    "log_softmax": lambda s, a: low_level.nn.log_softmax(a),
+    "elu": lambda s, a: low_level.elu(a),
+    "hot": lambda s, a: one_hot(arg_max(a, 1), 8, a.dtype),
 }
 MASKED = {"where": 1, "cast": 1}  # how many of the first arguments are masks
 
@@ -100,10 +111,10 @@ class Wild:
         self.data = [self.numbers(shape) for shape in ((7, features), (7, 1))]
         self.data.append(rng.integers(-3, 4, (7, 2)))
         self.start = [self.numbers(shape) for shape in shapes]
-        self.batches = rng.integers(0, 7, (2, int(rng.choice([1, 1, 2, 3, 5]))))
+        self.batches = rng.integers(0, 7, (2, int(rng.choice([1, 1, 2, 3, 5, 21]))))
         self.empty = rng.random() < 0.2  # a call more, with no rows at all
         self.steps, self.updates, self.results = [], [], []
-        self.write(rng.integers(2, 14))
+        self.write(rng.integers(4, 40))
 
     def numbers(self, shape):
         """Some of which are hard."""
@@ -118,19 +129,21 @@ class Wild:
         counts = [len(self.batches[0]), 4] + [0] * self.empty
         pools = [[*(constant(each[:n]) for each in self.data), *map(constant, self.start)] for n in counts]
         ops = FLOATS if self.dtype == "f8" else EXACT
-        for _ in range(length):
+        for n in range(length):
             name, s = str(self.rng.choice([*ops])), float(self.rng.random())
             picks = [self.pick(pools[0], k < MASKED.get(name, 0)) for k in range(ops[name].__code__.co_argcount - 1)]
+            if n == 0 and s < 0.5:  # few products fit, so this one does
+                name, picks = "matmul", [0, 3]
             try:
                 made = [ops[name](s, *(values[p] for p in picks)) for values in pools]
             except (ValueError, TypeError, IndexError):  # what does not fit
                 continue
-            if len({len(x.shape) for x in made}) == 1 and made[0].numpy().size < 100:
+            if len({len(x.shape) for x in made}) == 1 and made[0].numpy().size < 400:
                 self.steps.append((ops[name], picks, s))
                 for values, x in zip(pools, made, strict=True):
                     values.append(x)
         last = len(pools[0]) - 1
-        self.results = [last, *self.rng.integers(0, last + 1, self.rng.integers(0, 3)).tolist()]
+        self.results = [last, *self.rng.integers(0, last + 1, self.rng.integers(1, 5)).tolist()]
         for v, start in enumerate(self.start):
             same = [k for k in range(3, last + 1) if all(x[k].spec == constant(start).spec for x in pools)]
             if self.rng.random() < 0.5:

@@ -3,12 +3,12 @@
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
 from levels_more.compiler.quick_rows import QuickRowProgram
-from levels_more.low_level import BACK_ENDS
+from levels_more.low_level import BACK_ENDS, RowProgram
 
 # What a graph may become, the best first; where none of these can hold it, a Replay. "": by the rule.
 CHOICES = {
     "": list(BACK_ENDS),
-    "RowProgram": [QuickRowProgram],
+    "RowProgram": [QuickRowProgram, RowProgram],
     "FusedProgram": [FusedProgram],
     "FusedReplay": [FusedReplay],
     "Replay": [],

@@ -1,4 +1,4 @@
-"""Optimisations of eager mode, behind one switch: one program, launch or record takes the place of several.
+"""Optimisations of eager mode, behind one switch: one program takes the place of several launches.
 
     from levels_more.compiler.eager import ACCELERATION
     ACCELERATION.on = False
@@ -9,8 +9,6 @@ Each of these parts checks the switch:
     part                                   with the switch on
     compiler/eager/small_ops               a small launch runs a program of level 1, not a loop that numba compiled
     compiler/eager/backward                the backward pass over a tape of a known structure is one program
-    compiler/quick_rows                    rows are prefetched, and the lanes of many sums are added together
-    mid_level/composite_ops                a layer, or a loss, is one launch and one record on the tape
     mid_level/update_program               the step of an optimizer is one program
     high_level/multi_epoch                 several short epochs are one call
 

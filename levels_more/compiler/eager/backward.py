@@ -2,9 +2,10 @@
 
 A training loop that runs op by op records the same ops in each step, on different numbers. Only the structure of a tape
 is cached: its ops, how they are connected, shapes, dtypes and attributes.
+
+Row "rings, batch 100, SGD: eager" of the bench takes 1.7 times as long without it.
 """
 
-import itertools
 from operator import is_
 
 import numpy as np
@@ -12,13 +13,12 @@ import numpy as np
 from levels.low_level import DOOR, VJPS, NoProgram, Replay, Watcher
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
-from levels_more.compiler.fused.backend import ShortFunction
+from levels_more.compiler.guards import Function
 
 _SELDOM = 8  # tapes of a structure that are first walked op by op: a program takes a tenth of a second to make
 _MOST = 256  # structures in the cache
 _PLAIN = bool, int, float, str, type(None), np.generic, np.dtype  # types of attributes that repr spells in full
 
-MADE_OF = {}  # a composite op -> the ops that it is made of, whose rules its own rule calls
 _WALKS = {}  # the structure of a tape -> how many were seen, then their _Walk, or None if there is none
 
 
@@ -41,8 +41,7 @@ def _row(op, attrs):
 
 def _asked(records):
     """The keys of the rules that are called in a walk over these."""
-    rows = ((_row(op, attrs), *MADE_OF.get(op, ())) for op, _, attrs, _ in records)
-    return [*dict.fromkeys(itertools.chain.from_iterable(rows))]
+    return [*dict.fromkeys(_row(op, attrs) for op, _, attrs, _ in records)]
 
 
 def _ours(records):
@@ -53,8 +52,10 @@ def _ours(records):
     return ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in records)
 
 
-class _Walk(ShortFunction):
+class _Walk(Function):
     """A function from all tensors of a tape, in the order of `numbers` {tensor: number}, to the gradients."""
+
+    quiet = True  # it was not written by a reader, so nobody is told that its ops are replayed
 
     def __init__(self, numbers, records, target, sources, op_by_op):
         told = [(op, [numbers[x] for x in inputs], attrs, numbers[y]) for op, inputs, attrs, y in records]

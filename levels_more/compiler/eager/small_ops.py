@@ -2,6 +2,9 @@
 
 A program is compiled in 10 ms, where numba takes 300, and numba need not be imported. It serves all sizes, because each
 call passes them. Larger arrays are left to numba's loops, which are as fast.
+
+What needs it is the row "levels 3 eager" of the start, on the bench. There a first epoch takes 0.7 s of the processor,
+and 8.6 without it, which is behind PyTorch. If a single one of its ops were left to numba, it would take 2.5 or more.
 """
 
 import ctypes
@@ -212,7 +215,10 @@ class ProgramPlan(Plan):
         return run if self.answer is None else _checked(run)
 
     def start(self, out, reads, attrs):
-        """Run on these buffers, which have the planned Specs, and count it. Returns `out`. Raises as `Plan.start`."""
+        """Run on these buffers, which have the planned Specs, and count it. Returns `out`. Raises as `Plan.start`.
+
+        (By the method of `Plan`, "rings, batch 10, Adam: levels 3 eager" of the bench takes 1.4 times as long.)
+        """
         if self.pack is None or getattr(out, "spec", None) is not self.spec:
             return super().start(out, reads, attrs)
         if len(reads) != len(self.places):

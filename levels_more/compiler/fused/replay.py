@@ -1,24 +1,17 @@
 """A replay in which elementwise ops are fused: for graphs with ops that have no program, such as a reader's kernel.
 
-Time of a step on 32 rows with dropout, in µs (measured when random numbers had no program; now such a step takes 3):
-
-    layers           optimizer   eager   replayed   fused
-    2-4-8-1          SGD           279        120      77
-    2-4-8-1          Adam          450        248     112
-    20-64-32-1       SGD           368        207     160
-    20-64-32-1       Adam          576        344     221
-    100-128-64-10    SGD           488        316     269
-    100-128-64-10    Adam          701        489     328
+Row "width 1,024" of the bench, whose products are left to their kernel, takes 1.12 times as long if each op is launched
+alone.
 """
 
 import ctypes
 
-from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor
+from levels.low_level import NoProgram, Replay, Tensor
 from levels.support.locks import compiled_once
 from levels.support.storage import alias
-from levels_more.compiler.fused.backend import FusedProgram, fused_first, shared_buffers
+from levels_more.compiler.back_ends import Program
+from levels_more.compiler.fused.backend import FusedProgram, shared_buffers
 from levels_more.compiler.fused.loops import Unit, address, loop_program, units_of
-from levels_more.compiler.passes import with_means
 from levels_more.kernels.batched_matmul import has_batches
 
 
@@ -49,7 +42,7 @@ class Part:
         return repr(self.unit)
 
 
-class FusedReplay(Replay):
+class FusedReplay(Replay, Program):
     """A graph that is replayed, except that its loops are programs. Values that pass between units have fixed buffers.
 
     Raises NoProgram for a graph without such loops, unless it has products of many matrices, for empty arrays, and for
@@ -57,7 +50,6 @@ class FusedReplay(Replay):
     """
 
     def __init__(self, graph, batch, over=False):
-        graph = with_means(graph)
         super().__init__(graph)
         self.units, kept = replay_units(graph), {*graph.outputs, *graph.updates.values()}
         alone = all(len(unit.nodes) == 1 for unit in self.units) and not has_batches(graph)
@@ -110,7 +102,7 @@ class FusedReplay(Replay):
         return arrays
 
     def run(self, args):
-        """One step on these arguments. Returns the results; the variables have their new values."""
+        """As in `Program`."""
         tensors = {}
         with self.lock:  # for the buffers, which all calls share
             for node in self.graph.nodes:
@@ -130,14 +122,3 @@ class FusedReplay(Replay):
 
     def __repr__(self):
         return "\n".join([f"{len(self.graph.ops)} ops in {len(self.units)} launches", *map(repr, self.units)])
-
-
-def replayed_first(graph, batch, over=False):
-    """A FusedReplay, for products of many matrices, which no row program holds. Raises NoProgram for other graphs."""
-    if not has_batches(graph):
-        raise NoProgram
-    return FusedReplay(graph, batch, over)
-
-
-BACK_ENDS.insert(BACK_ENDS.index(fused_first) + 1, replayed_first)
-BACK_ENDS.append(FusedReplay)  # after all programs

@@ -4,6 +4,8 @@ A part may begin when all parts of the programs before its own are done. Machine
 for parts that have begun, never for a thread to start: a thread that starts late, or never, holds no part. No sum is
 cut, so any number of threads gives the same bits in float64. (In float32 LLVM may fuse a product and a sum in one part
 and not in another.)
+
+Row "784-512-512-10, batch 256, Adam, 2 threads: epoch" of the bench takes 2.2 times as long on one thread.
 """
 
 import _thread

@@ -23,7 +23,7 @@ import numba
 import numpy as np
 
 from course.reader import checks
-from levels_more.compiler import passes
+from levels_more.compiler import passes, quick_rows
 from levels_more.compiler.eager import small_ops
 from levels_more.compiler.fused import backend, program_list
 from levels_more.compiler.fused import loops as fused_loops
@@ -320,12 +320,12 @@ checks.answer_to("03-fused-call")
 #
 # ## Which back end? (3 min)
 #
-# Many graphs could run on either of two back ends. When a function is compiled, nothing is timed. A rule decides from
-# dtype and shapes. It stands before the row program in the list `BACK_ENDS`, whose entries are tried in order. The rule
-# comes from measurements made once, which its docstring gives:
+# Many graphs could run on either of two back ends. When a function is compiled, nothing is timed. The list `BACK_ENDS`
+# has the row program of `levels_more` before the fused program, and its entries are tried in order. A rule decides from
+# dtype and shapes: the row program refuses a graph that the fused program runs faster.
 
 # %%
-page.source(backend.fused_first)
+page.source(quick_rows.QuickRowProgram)
 
 # %%
 for dtype, width in (("f8", 1), ("f8", 8), ("f4", 8), ("f4", 512)):

@@ -38,7 +38,6 @@ from levels_more.kernels import (  # noqa: F401 (all ops enter the tables)
     use,
 )
 from levels_more.kernels import matmul as tiles
-from levels_more.mid_level import composite_ops  # noqa: F401 (its ops enter the tables)
 
 CPU = pool()["cpu:0"]
 OPS = {op for op, _ in KERNELS}

@@ -61,7 +61,6 @@ from levels_more.low_level import (
     transpose,
     where,
 )
-from levels_more.mid_level import composite_ops  # noqa: F401 (whose rules are there once it was asked for)
 
 
 def tapes():
@@ -189,11 +188,6 @@ CASES = {
     "sigmoid_grad": [(lambda dy, y: apply("sigmoid_grad", dy, y), (3, 2), (3, 2))],
     "softmax_grad": [(lambda dy, y: apply("softmax_grad", dy, y), (2, 3), (2, 3))],
     "log_softmax_grad": [(lambda dy, y: apply("log_softmax_grad", dy, y), (2, 3), (2, 3))],
-}
-CASES |= {op: [(lambda x, w, b, op=op: apply(op, x, w, b), (3, 2), (2, 4), (1, 4))] for op in ("affine", "affine_relu")}
-CASES |= {
-    op: [(lambda y, z, op=op: apply(op, y, z), (3, 1), (3, 1))]
-    for op in ("mean_logits_crossentropy", "mean_squared_error")
 }
 CASES["concat"] = [
     (

