@@ -11,7 +11,7 @@ from levels.low_level import as_tensor, constant
 from levels.support.checks import check_int, check_positive
 from levels.support.inputs import check_finite
 from levels_more.checks import as_int64, expect
-from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.reads import of_levels
 from levels_more.high_level.recompile import CachedFunction
 from levels_more.high_level.tables import arrays_of, check_rows, is_table
 from levels_more.low_level.ops import reshape
@@ -209,7 +209,7 @@ def answers(model, batches):
                 def predict(*rows, layout=layout):
                     return model(layout.x(rows))
 
-                kept = CachedFunction(model, predict, frozenset(["chosen"]))
+                kept = CachedFunction(predict)
                 kept.layout = form
                 note(model, predictor=kept)
             program = kept.current()  # checks for changes, not for each batch

@@ -13,8 +13,8 @@ from levels.high_level import Callback, loops
 from levels.low_level import DOOR
 from levels.support.checks import check_bool, check_int, check_positive
 from levels_more.checks import as_python, takes
-from levels_more.compiler.dependencies import of_levels
-from levels_more.compiler.guards import function
+from levels_more.compiler.reads import of_levels
+from levels_more.compiler.reads import function
 from levels_more.high_level.data_adapter import (
     BatchLayout,
     as_data,

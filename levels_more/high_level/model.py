@@ -12,7 +12,7 @@ from levels.support.tracebacks import short
 from levels.support.trainings import check_parts, uncompiled
 from levels_more.checks import expect, several
 from levels_more.compiler.eager.tapes import GradientTape
-from levels_more.compiler.guards import function
+from levels_more.compiler.reads import function
 from levels_more.high_level.data_adapter import answers, as_list, column_tensors, given_batches, is_data, unwrap_single
 from levels_more.high_level.fit import (
     batches_to_fit,
@@ -39,13 +39,14 @@ class Model(high_level.Model, Layer):
 
     chosen = None  # the `Training` that `compile` made
     steps = None  # for a graph: its calls, each after the calls that it needs
-    untraced = frozenset(["history", "stop_training"])  # attributes that may change without any effect on a trace
 
     def __init__(self, inputs=None, outputs=None, name=None):
         graph = inputs is not None or outputs is not None
         if graph and name is None and type(self).__name__ == "Model":
             name = numbered("functional")  # as in Keras
         super().__init__(name=name)
+        self.history = None  # set here, so that a first training adds no attribute
+        self.stop_training = False
         if graph:
             self.draw(as_list(inputs), as_list(outputs))
 

@@ -92,7 +92,6 @@ class Training(Reconstructible):
     an unknown name and for a list without a loss.
     """
 
-    untraced = frozenset(["programs", "row_weights", "rows_weighed", "steps_per_call", "watch"])  # as in `Model`
 
     def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
         several = isinstance(loss, (list, tuple))
@@ -202,7 +201,7 @@ class Training(Reconstructible):
             if not takes(step, 2):
                 cure = f"write def {step.__name__}(self, x, y), and return the loss, one number"
                 raise TypeError(f"{step.__qualname__}: fit calls it with a batch's x and y; {cure}")
-            kept = CachedFunction(step.__self__, lambda *rows: self.on_rows(step, layout, rows))
+            kept = CachedFunction(lambda *rows: self.on_rows(step, layout, rows))
             self.programs[step, layout] = kept
         kept = self.programs[step, layout]
         return kept.current() if look else kept

@@ -10,7 +10,7 @@ from operator import is_
 import numpy as np
 
 from levels.low_level import DOOR, VJPS, NoProgram, Replay, Watcher
-from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.reads import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.fused.backend import ShortFunction
 

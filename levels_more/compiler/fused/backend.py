@@ -19,7 +19,7 @@ from levels_more.compiler.fused.loops import address, address_of, check_ours, lo
 from levels_more.compiler.fused.program_list import Beyond, ProgramList
 from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program
 from levels_more.compiler.fused.threads import WORTH_SHARING, most_threads, shares, threads_for
-from levels_more.compiler.guards import Function
+from levels_more.compiler.reads import Function
 from levels_more.kernels import elementwise  # noqa: F401 (it adds copy)
 from levels_more.kernels.batched_matmul import has_batches
 

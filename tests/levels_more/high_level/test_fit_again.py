@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from course import tasks
-from levels_more.compiler.dependencies import changed
+from levels_more.compiler.reads import Reads, hearing
 from levels_more.hardware import pool
 from levels_more.high_level import EarlyStopping, LambdaCallback, Model, ReduceLROnPlateau, Sequential
-from levels_more.high_level.recompile import places_of
 from levels_more.kernels import use
-from levels_more.low_level import GradientTape, Variable, constant, function, reduce_mean, reduce_sum
+from levels_more.low_level import GradientTape, Module, Variable, constant, function, reduce_mean, reduce_sum
 from levels_more.mid_level import L2, SGD, Adam, Dataset, Dense, Layer, Loss, MeanSquaredError, Metric
 
 RINGS = tasks.rings()
@@ -338,6 +337,15 @@ def closed(number):
     return lambda x: x * number
 
 
+def read_of(value):
+    """What a trace has read that has read this value."""
+    holder = Module()
+    holder.value = value
+    with hearing() as heard:
+        holder.value  # noqa: B018
+    return Reads(heard)
+
+
 class Plain:
     def __init__(self, number):
         self.number = number
@@ -366,21 +374,21 @@ def test_what_is_read_tells_values_apart(name):
     for one, other in (PAIRS[name], PAIRS[name][::-1]):
         layer = Scale()
         layer.factors.append(one)
-        places = places_of(layer)
-        assert not changed(places)
+        places = read_of(vars(layer))
+        assert not places.changed()
         layer.factors[1] = other
-        assert changed(places)
+        assert places.changed()
         layer.factors[1] = one
-        assert not changed(places)
+        assert not places.changed()
 
 
 @pytest.mark.parametrize("value", [1.5, float("nan"), "relu", 10**30, None, True])
 def test_a_number_given_again_is_no_change(value):
     layer = Scale()
     layer.factor = value
-    places = places_of(layer)
+    places = read_of(vars(layer))
     layer.factor = type(value)(str(value)) if isinstance(value, (float, int, str)) else value
-    assert not changed(places)
+    assert not places.changed()
 
 
 INSIDE = {  # what is changed, deep in a layer
@@ -404,24 +412,24 @@ def test_a_change_inside_is_heard(name):
     layer = Scale()
     layer.named_factors, layer.inner, layer.weight = {"a": 1.0, "b": 1.0}, lambda x=2.0: x, Variable(1.0)
     layer.part = functools.partial(max, x=2.0)
-    places = places_of([(layer,)])
+    places = read_of([(vars(layer),)])
     layer.weight.assign(3.0)
-    assert not changed(places)
+    assert not places.changed()
     INSIDE[name](layer)
-    assert changed(places)
+    assert places.changed()
 
 
 @pytest.mark.parametrize(
     "value", [{1.0}, np.ones(2**20), np.array([None]), lambda x: x * np.random.rand(), lambda x: time.time(), iter([])]
 )
 def test_what_is_not_understood_counts_as_changed(value):
-    assert changed(places_of(value)) and changed(places_of([value]))
+    assert read_of(value).changed() and read_of([value]).changed()
 
 
 def test_a_part_inside_of_itself_is_read_once():
     layer = Scale()
     layer.factors.append(layer)
-    assert not changed(places_of(layer))
+    assert not read_of(vars(layer)).changed()
 
 
 def test_a_batch_of_another_size_has_a_program_of_its_own():
