@@ -207,7 +207,7 @@ def _hearer(kind):
 
 
 class _Hearers:
-    """How many traces are running, in all threads. With the first one parts begin to note reads, with the last they end."""
+    """How many traces are running, in all threads. As long as there is one, parts note reads of their attributes."""
 
     lock = threading.Lock()
     running = 0
@@ -307,7 +307,8 @@ class Reads:
             if id(value) not in self.met:
                 self.met[id(value)] = value
                 waiting += self.within(value)
-        self.places, self.calls = [*zip(*self.places)] or ((), ()), [*zip(*self.calls)] or ((), ())
+        self.places = [*zip(*self.places, strict=True)] or ((), ())
+        self.calls = [*zip(*self.calls, strict=True)] or ((), ())
         self.values = self.now()
 
     def attributes(self, values, name):

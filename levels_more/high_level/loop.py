@@ -1,134 +1,234 @@
-"""The training loop with callbacks, a progress bar, Ctrl-C and validation, and the data that it goes through."""
+"""The training loop: passes over data, and epochs of them, with callbacks, validation, a progress bar and Ctrl-C."""
 
 import math
-import reprlib
-import signal
-import sys
-import threading
-from contextlib import contextmanager, nullcontext
+import time
+from array import array
+from collections import deque
+from contextlib import nullcontext
+from itertools import chain
 
 import numpy as np
 
-from levels.high_level import Callback, loops
+from levels.high_level import Callback, epoch_loss, loops
 from levels.low_level import DOOR
-from levels.support.checks import check_bool, check_int, check_positive
-from levels_more.checks import as_python, takes
-from levels_more.compiler.reads import of_levels
-from levels_more.compiler.reads import function
-from levels_more.high_level.data_adapter import (
-    BatchLayout,
-    as_data,
-    as_list,
-    batches_for,
-    inputs_of,
-    is_data,
-    parted,
-    rows_for,
-)
-from levels_more.high_level.multi_epoch import LookAhead
-from levels_more.high_level.recompile import GRAPH_TRANSFORM
+from levels_more.compiler.eager import ACCELERATION
+from levels_more.high_level.listeners import BEGIN, END, CallbackList, attach, hears_batches, runs_code_of_the_readers
+from levels_more.high_level.outputs import apart
+from levels_more.high_level.program import GRAPH_TRANSFORM, check_fits_losses, step_program
+from levels_more.high_level.progress import hold_interrupts, progress, shows_bars
+from levels_more.high_level.rows import as_list, check_numbers, pack, parts_of
 from levels_more.mid_level.notes import note, noted
+from levels_more.mid_level.stages import cut
 
-BEGIN, END = "on_train_batch_begin", "on_train_batch_end"  # methods for each batch, which the core's `Callback` lacks
+_NUMBERS = 2**16  # row numbers in one call that looks ahead, at most: so they stay in the cache
+
+
+class Pass:
+    """Goes through data with a method step(x, y) of a model, such as `test_step`. It owns what this needs."""
+
+    every_step = False  # whether each step is a call
+    ahead = None  # a LookAhead
+
+    def __init__(self, step, data):
+        self.model = step.__self__
+        self.training = self.model.training
+        self.step = step
+        self.data = data
+        if data.arrays is not None:
+            check_fits_losses(self.model, data.arrays, data.layout)
+
+    def looks(self):
+        """Whether something that the step reads can have changed since the last call."""
+        return True
+
+    def on_call_begin(self):
+        """Called before each call of the program."""
+
+    def on_call_end(self, losses, rows):
+        """Called after each call, with its losses [steps] and numbers of rows. Returns whether the pass ends here."""
+        fit = noted(self.model, "fit")
+        if fit is not None:  # a callback of a training evaluates the model
+            fit.check_interrupt()
+
+    def calls(self):
+        """Go through the data in calls of a twentieth of a second. Yields (losses, numbers of rows) of a call's steps.
+
+        The first call of a program is one step, and the time that a call takes sets the number of steps of the next.
+        With `every_step`, or for data that is not in memory, each batch is a call.
+        """
+        data = self.data
+        if data.arrays is None:
+            yield from self.calls_by_batch()
+            return
+        looks = self.looks()
+        program = step_program(self.step, data.layout, looks)
+        if self.ahead is not None and not looks and self.ahead.may(program.steps_per_call):
+            yield self.ahead.epoch(program)
+            return
+        for part in cut(data.order.iterate(), lambda: 1 if self.every_step else program.steps_per_call):
+            if self.every_step:
+                self.on_call_begin()
+                program = step_program(self.step, data.layout, self.looks())
+            begun = time.perf_counter()
+            losses = program.over(*data.arrays, part).numpy()
+            program.take_time(len(part), begun)
+            yield losses, [len(batch) for batch in part]
+
+    def calls_by_batch(self):
+        """As `calls`, for data that is packed and checked batch by batch. A generator may change what a layer reads."""
+        for number, element in enumerate(self.data.order):
+            rows, layout = pack(self.model, *parts_of(element), self.data.class_weight)
+            if number:
+                self.training.check_targets(layout.targets_in(rows))
+            else:
+                check_fits_losses(self.model, check_numbers(rows, layout), layout)
+            self.on_call_begin()
+            yield step_program(self.step, layout)(*rows).numpy().reshape(1), [len(rows[0])]
+
+    def run(self):
+        """Go through the data once. Returns {"loss": the mean over all rows, each metric}.
+
+        Raises ValueError for data without a batch.
+        """
+        counted = self.training.counted
+        losses = []
+        sizes = []
+        with apart(counted):
+            for metric in counted.all:
+                metric.reset_state()
+            for piece, rows in self.calls():
+                losses.append(piece)
+                sizes.append(rows)
+                if self.on_call_end(piece, rows):
+                    break
+            if not sizes:
+                raise ValueError(f"the dataset gave no batch{self.why_empty()}")
+            if len(losses) > 1:  # one sum, so that the result does not depend on the length of the calls
+                losses = [np.concatenate(losses)]
+                sizes = [[*chain(*sizes)]]
+            return counted.logs(epoch_loss(losses[0], sizes[0]))
+
+    def why_empty(self):
+        """What an error says about data without a batch."""
+        return ""
 
 
 class Validation(Callback):
     """The first callback of a training with validation data: adds its loss and metrics to the logs, {"val_loss": …}."""
 
     def __init__(self, model, data):
-        self.step = function(model.test_step)
-        self.data = data
+        self.going = Pass(model.test_step, data)
 
     def on_epoch_end(self, epoch, logs):
-        found = self.model.training.one_pass(self.step, self.data)
-        found = self.model.in_order(logs | {f"val_{name}": value for name, value in found.items()})
+        found = self.model.in_order(logs | {f"val_{name}": value for name, value in self.going.run().items()})
         logs.clear()
         logs.update(found)
 
 
-class CallbackList(Callback):
-    """Passes events on to callbacks. Epochs count from `first` on, and `logs` go to methods that take them."""
+class Fit(Pass, Callback):
+    """A training: passes with `train_step`, and all that belongs to them. It is the last of its own callbacks.
 
-    def __init__(self, model, callbacks, first):
-        self.model = model
-        self.callbacks = callbacks
+    data, validation: Batches, the second or None; first: the number of the first epoch, for callbacks; verbose: 1 shows
+    the bar, 2 (or 1 if no bar can be shown) prints a line for each epoch. Raises TypeError for anything but callbacks.
+    """
+
+    def __init__(self, model, data, epochs, first=0, verbose=1, callbacks=None, validation=None):
+        super().__init__(model.train_step, data)
+        self.epochs = epochs
         self.first = first
+        self.verbose = verbose
+        self.callbacks = [] if callbacks is None else as_list(callbacks)
+        self.before = [] if validation is None else [Validation(model, validation)]  # what runs before the callbacks
+        self.pressed = []  # an entry for each Ctrl-C
+        self.bar = None
+        self.lines = verbose == 2 or (verbose == 1 and not shows_bars())
+        steps = None if math.isnan(data.steps) else int(data.steps)
+        self.params = {"verbose": verbose, "epochs": first + epochs, "steps": steps}
+        attach(self.callbacks, model, self.params, fit=self)
+        self.told = CallbackList(model, self.callbacks, first)
+        self.every_step = any(map(hears_batches, self.callbacks))
+        self.looks_again = any(map(runs_code_of_the_readers, self.callbacks))
+        self.ahead = LookAhead(self, data) if self.may_look_ahead() else None
 
-    def tell(self, event, *given, logs):
-        """Call the method `event` of each callback, with logs {name: number} if it takes them."""
-        for callback in self.callbacks:
-            method = getattr(callback, event)
-            method(*given, *[logs] * takes(method, len(given) + 1))
+    def may_look_ahead(self):
+        """Whether nothing happens between two epochs, so that several may run in one call."""
+        asked = self.callbacks or self.before or self.training.counted.all
+        changed = GRAPH_TRANSFORM.change or DOOR.top is not DOOR.bottom
+        return self.epochs > 1 and self.data.numbers is not None and not asked and not changed
 
-    def on_train_begin(self):
-        self.tell("on_train_begin", logs={})
+    def train(self):
+        """Train for all epochs, and return the History.
 
-    def on_epoch_begin(self, epoch):
-        self.tell("on_epoch_begin", self.first + epoch, logs={})
+        Ctrl-C raises KeyboardInterrupt at the end of a call: the model has the weights of the last whole step.
+        """
+        model = self.model
+        outer = noted(model, "fit"), model.history, model.stop_training  # of a training whose callback calls `fit`
+        shown = self.verbose and not self.lines
+        with (
+            hold_interrupts() as self.pressed,
+            progress(self.data, self.epochs) if shown else nullcontext() as self.bar,
+        ):
+            note(model, fit=self)
+            try:
+                heard = [*self.before, *[self.told] * bool(self.callbacks), self]
+                return loops.run_training(model, self.data, self.epochs, heard, one_pass=lambda *_: self.run())
+            finally:
+                if self.ahead is not None:
+                    self.ahead.hand_over()
+                model.history.params = self.params
+                model.history.epoch = [*range(self.first, self.first + len(model.history.epochs))]  # as in Keras
+                note(model, fit=outer[0])
+                if outer[0] is not None:
+                    _, model.history, model.stop_training = outer
 
-    def on_epoch_end(self, epoch, logs):
-        self.tell("on_epoch_end", self.first + epoch, logs=logs)
+    def run(self):
+        """As in `Pass`; the history gets the losses. Raises RuntimeError if a callback has called `compile`."""
+        if self.model.training is not self.training:
+            raise RuntimeError("fit: a callback has compiled the model anew; call compile before fit, or after it")
+        logs = super().run()
+        self.training.check_steps()
+        return self.model.in_order(logs)
 
-    def on_train_end(self):
-        self.tell("on_train_end", logs=dict(self.model.history.epochs[-1]) if self.model.history.epochs else {})
+    def why_empty(self):
+        return "; a generator is used up after a pass: give a Dataset, or epochs=1" * bool(self.model.history.passes)
 
-
-def runs_code_of_the_readers(callback):
-    """Whether a callback may change anything that a layer reads: one of the reader's, or one that calls a function."""
-    held = (value for name, value in vars(callback).items() if name != "model")
-    return not of_levels(type(callback)) or any(map(callable, held))
-
-
-class ProgressMonitor(Callback):
-    """The last callback of a training: moves the bar or prints a line for each epoch, calls callbacks for each step,
-    and checks for Ctrl-C. `epochs`: (how many were done before this training, the number of the last one)."""
-
-    def __init__(self, pressed, bar, lines, epochs, callbacks, ahead):
-        self.pressed = pressed
-        self.bar = bar
-        self.lines = lines
-        self.done, self.last = epochs
-        self.callbacks = callbacks
-        self.ahead = ahead
-        self.step = 0
-        self.look = any(map(runs_code_of_the_readers, callbacks))  # whether a step may read other numbers by now
-        self.every_step = any(getattr(callback, name, None) for callback in callbacks for name in (BEGIN, END))
+    def looks(self):
+        return self.looks_again or not self.model.history.passes
 
     def check_interrupt(self):
         """Raise KeyboardInterrupt if Ctrl-C was pressed, once the history has all steps that changed the weights."""
-        if self.pressed and not (self.ahead and self.ahead.done):
+        if self.pressed and not (self.ahead is not None and self.ahead.done):
             raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
 
     def on_epoch_begin(self, epoch):
-        self.step = self.total = self.rows = 0
-        self.name = f"Epoch {self.done + epoch + 1}/{self.last}"
+        self.steps = self.total = self.rows = 0  # of this epoch: steps so far, the sum of their losses over all rows
+        self.name = f"Epoch {self.first + epoch + 1}/{self.first + self.epochs}"
         if self.bar is not None:
             self.bar.set_description(self.name, refresh=False)
 
-    def on_step_begin(self):
-        """Call `on_train_batch_begin`, before each step, if a callback has a method for steps."""
-        for callback in self.callbacks:
-            begin = getattr(callback, BEGIN, None)
-            if begin:
-                begin(self.step, *[{}] * takes(begin, 2))
+    def on_call_begin(self):
+        """Call `on_train_batch_begin` of the callbacks, before each step, if one of them has a method for batches."""
+        if self.every_step:
+            self.told.tell(BEGIN, self.steps, logs={})
 
     def on_call_end(self, losses, rows):
         """Move the bar and call `on_train_batch_end`, after each call with its losses [steps] and numbers of rows.
 
-        If a callback has a method for steps, each call is one step. Steps count from 0 in each epoch, as in Keras. The
-        logs hold the step's loss, or the epoch's mean so far if the model has `means_by_batch`, and the metrics so far.
+        If a callback has a method for batches, each call is one step. Steps count from 0 in each epoch, as in Keras.
+        The logs hold the step's loss, or the epoch's mean so far if the model has `means_by_batch`, and the metrics so
+        far. Returns True if such a callback has set `stop_training`.
         """
+        self.model.history.passes.append(losses)
         if self.bar is not None:
             self.bar.update(len(losses))
         if self.every_step:
             self.total, self.rows = self.total + float(np.dot(losses, rows)), self.rows + sum(rows)
-        for callback in self.callbacks if self.every_step else ():
-            tell = getattr(callback, END, None)
-            if tell:
-                mean = getattr(callback.model, "means_by_batch", False)
-                loss = self.total / self.rows if mean else float(losses[0])
-                tell(self.step, callback.model.training.counted.logs(loss))
-        self.step += len(losses)
+            mean = getattr(self.model, "means_by_batch", False)
+            logs = self.training.counted.logs(self.total / self.rows if mean else float(losses[0]))
+            self.told.tell(END, self.steps, logs=logs)
+        self.steps += len(losses)
+        self.check_interrupt()
+        return self.every_step and self.model.stop_training
 
     def on_epoch_end(self, epoch, logs):
         if self.bar is not None:
@@ -138,147 +238,67 @@ class ProgressMonitor(Callback):
         self.check_interrupt()
 
 
-def attach(callbacks, model, params):
-    """Give each callback its model and Keras' `params`.
+class LookAhead:
+    """Runs several short epochs of a training in one call, before the loop asks for them. `done` holds their losses.
 
-    Raises TypeError for anything but a Callback and for a method that is never called, AttributeError for a callback
-    that uses one of these two names itself.
+    If a loss is not finite, the variables are restored and the epochs are run one by one, so that the training ends
+    after the first epoch that went wrong.
     """
-    for callback in callbacks:
-        if not isinstance(callback, Callback):
-            raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
-        for name in dir(callback):
-            if name.startswith("on_") and not hasattr(Callback, name) and name not in (BEGIN, END):
-                heard = ", ".join(sorted([each for each in dir(Callback) if each.startswith("on_")] + [BEGIN, END]))
-                raise TypeError(f"{type(callback).__name__}: {name} is never called; these are: {heard}")
-        for name, value in (("model", model), ("params", params)):
-            own = getattr(callback, name, None)
-            if own is not None and own is not noted(callback, name, value):
-                told = f"{type(callback).__name__}.{name} is {reprlib.repr(own)}; fit sets this attribute itself"
-                raise AttributeError(f"{told}: keep yours under another name")
-            setattr(callback, name, value)
-            note(callback, **{name: value})
 
+    def __init__(self, fit, data):
+        self.fit = fit
+        self.data = data
+        self.done = deque()
+        self.orders = []
+        self.single = not ACCELERATION.on  # whether epochs are run one by one
+        whole, left = divmod(len(data.numbers), data.size)  # full batches, and the rows of a shorter last one
+        self.full = whole * data.size
+        self.sizes = array("q", [data.size] * whole + [left] * (left > 0))
 
-@contextmanager
-def hold_interrupts():
-    """Inside this `with` block Ctrl-C only appends to the list it yields. (Only the main thread may handle signals.)"""
-    pressed, heard = [], threading.current_thread() is threading.main_thread()
-    before = heard and signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
-    try:
-        yield pressed
-    finally:
-        if heard:
-            signal.signal(signal.SIGINT, before)
+    def may(self, steps_per_call):
+        """Whether the next epoch has run already, has its order, or is short enough for one call of so many steps."""
+        return self.done or self.orders or steps_per_call >= len(self.sizes)
 
+    def epoch(self, program):
+        """(the losses [steps] of the next epoch of a StepProgram; how many rows each step had)"""
+        while not self.done:
+            self.run(program, self.fit.epochs - len(self.fit.model.history.epochs))
+        return self.done.popleft(), self.sizes
 
-def shows_bars():
-    """Whether a progress bar can be shown: in a terminal or a notebook. In a file it would be unreadable."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    def run(self, program, left):
+        """Run as many of the `left` epochs as one call may take."""
+        size = self.data.size
+        count = max(1, min(left, program.steps_per_call // len(self.sizes), _NUMBERS // len(self.data.numbers)))
+        count = 1 if self.single or self.full < len(self.data.numbers) else count
+        while len(self.orders) < count:
+            self.orders.append(self.data.numbers.make())
+        orders = np.concatenate(self.orders[:count]) if count > 1 else self.orders[0]
+        begun = time.perf_counter()
+        updated = {v for each, _ in program.programs.values() for v in each.graph.updates} if count > 1 else ()
+        before = {v: v.read_value() for v in updated}
+        parts = [orders[: count * self.full].reshape(-1, size), orders[None, count * self.full :]]
+        losses = [self.over(program, part) for part in parts if part.size]
+        losses = np.concatenate(losses) if len(losses) > 1 else losses[0]
+        if count > 1 and not np.isfinite(np.dot(losses, np.full(len(losses), float(size)))):
+            self.single = True
+            for variable, value in before.items():
+                variable.set_value(value)
+        else:
+            program.take_time(len(losses), begun)
+            del self.orders[:count]
+            self.done.extend(losses.reshape(count, -1))
 
+    def over(self, program, batches):
+        """The losses of steps on these batches [steps, batch]: `function.over`, without its checks of row numbers."""
+        arrays = self.data.arrays
+        batches = np.ascontiguousarray(batches, np.int64)
+        signature = tuple([x.device.spec((batches.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in arrays])
+        found, _ = program.program(signature, signature, True)
+        return found.over(arrays, batches)[0].numpy()
 
-def progress(data, epochs):
-    """A progress bar for so many passes over the data."""
-    from tqdm.auto import tqdm  # imported here, because it is slow to import
-
-    return tqdm(total=epochs * len(data) if data.layout else None, unit=" steps")
-
-
-def verbosity(verbose):
-    """Keras' `verbose` as an int: True and "auto" are 1, False is 0. Raises TypeError for other values."""
-    verbose = verbose if type(verbose) is int else as_python(verbose)
-    return verbose if type(verbose) is int else int(verbose == "auto" or check_bool("fit: verbose", verbose))
-
-
-def batches_to_fit(model, x, y, sample_weight, class_weight, steps):
-    """A Dataset or a generator as a Dataset of batches for this model, `steps` of them in an epoch."""
-    return batches_for(model, as_data(x, steps, "steps_per_epoch"), y, sample_weight, class_weight)
-
-
-def validation_share(validation_split, validation_data):
-    """Return the share of rows kept for validation: 0.0 beside `validation_data`. Raises like `check_positive`."""
-    share = float(str(validation_split)) if isinstance(validation_split, np.floating) else validation_split
-    return check_positive("fit: validation_split", share, zero=True) * (validation_data is None)
-
-
-def rows_to_fit(model, x, y, sample_weight, class_weight, share, batch_size):
-    """(a Dataset of rows to train on, their BatchLayout, batches of the last `share` of rows to validate or None)"""
-    rows, layout = rows_for(model, x, y, sample_weight, class_weight)
-    if not share:
-        return rows, layout, None
-    form = layout
-    rows, held = parted(rows, share)
-    if class_weight is not None:  # as in Keras, validation does not use it
-        own, form = rows_for(model, x, y, sample_weight)
-        held = parted(own, share)[1]
-    held = held.batch(batch_size)
-    held.layout = form
-    return rows, layout, held
-
-
-def epochs_of(rows, layout, batch_size, steps, epochs, shuffle, seed, first):
-    """(a Dataset of batches, in a new order for each epoch; a LookAhead, or None if each epoch has to be a call)"""
-    rows = rows.shuffle(len(rows), seed) if shuffle else rows
-    for _ in range(first if shuffle else 0):  # skip the orders of earlier epochs, so that a seed gives the later ones
-        rows.make()
-    size = 32 if batch_size is None else batch_size
-    data = as_data(rows.batch(size), steps, "steps_per_epoch")
-    data.layout = layout
-    return data, LookAhead(rows, size, epochs) if epochs > 1 and steps is None else None
-
-
-def input_batches(model, x, size, steps):
-    """Pairs (batch of inputs, its BatchLayout): of rows x, `size` at a time, or of a Dataset; the first `steps`.
-
-    Raises ValueError if x is an empty list, whose rows have no shape.
-    """
-    if is_data(x):
-        for element in as_data(x, steps, "steps", True):
-            rows, *form = inputs_of(model, element[0] if isinstance(element, tuple) else element)
-            yield rows, BatchLayout(len(rows), 0, 0, *form)
-        return
-    rows, *form = inputs_of(model, x)
-    if rows[0].spec.shape == (0,):
-        raise ValueError(f"predict: x is {x!r:.60}; expected rows of numbers, [rows, …]")
-    layout = BatchLayout(len(rows), 0, 0, *form)
-    count = len(rows[0]) if steps is None else min(len(rows[0]), size * check_int(1, "predict: steps", steps))
-    if len(rows[0]) > size:
-        arrays = [row.numpy()[:count] for row in rows]
-        for k in range(0, count, size):
-            yield [array[k : k + size] for array in arrays], layout
-    else:
-        yield rows, layout
-
-
-def run_training(model, data, epochs, verbose, callbacks, validation=None, first=0, ahead=None):
-    """Train for so many epochs, with a progress bar, and return the History.
-
-    data, validation: Datasets of batches, the second or None; verbose: 1 shows the bar, 2 (or 1 if no bar can be shown)
-    prints a line for each epoch; first: the number of the first epoch, for callbacks; ahead: a `LookAhead` if epochs
-    may run before the loop begins them, else None. Ctrl-C raises KeyboardInterrupt at the end of a piece: the model has
-    the weights of the last whole step. Raises TypeError for anything but callbacks.
-    """
-    callbacks = [] if callbacks is None else as_list(callbacks)
-    training = model.training
-    held = [] if validation is None else [Validation(model, validation)]
-    lines = verbose == 2 or (verbose == 1 and not shows_bars())
-    with hold_interrupts() as pressed, progress(data, epochs) if verbose and not lines else nullcontext() as bar:
-        if callbacks or held or training.counted.all or GRAPH_TRANSFORM.change or DOOR.top is not DOOR.bottom:
-            ahead = None
-        params = {"verbose": verbose, "epochs": first + epochs, "steps": None if math.isnan(data.length) else len(data)}
-        attach(callbacks, model, params)
-        outer = training.watch, model.history, model.stop_training  # those of a training whose callback calls `fit`
-        training.watch = ProgressMonitor(pressed, bar, lines, (first, first + epochs), callbacks, ahead)
-        told = [CallbackList(model, callbacks, first)] if callbacks else []
-        try:
-            heard = [*held, *told, training.watch]
-            one_pass = lambda *given: model.chosen.one_pass(*given)  # noqa: E731 (`compile` may be called)
-            return loops.run_training(model, data, epochs, heard, one_pass=one_pass)
-        finally:
-            if ahead:
-                ahead.tell(model.history)
-            model.history.params = params
-            model.history.epoch = [*range(first, first + len(model.history.epochs))]  # their numbers, as in Keras
-            training.watch = outer[0]
-            if outer[0] is not None:
-                _, model.history, model.stop_training = outer
+    def hand_over(self):
+        """Add the epochs that ran ahead to the history of a loop that has ended, because the weights include them."""
+        history = self.fit.model.history
+        while self.done:
+            history.passes.append(self.done.popleft())
+            history.epochs.append({"loss": epoch_loss(history.passes[-1], self.sizes)})

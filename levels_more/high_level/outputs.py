@@ -2,10 +2,11 @@
 
 import math
 import threading
+from contextlib import contextmanager
 
 from levels.low_level import apply
 from levels.support.parts import Reconstructible
-from levels_more.high_level.data_adapter import as_list
+from levels_more.high_level.rows import as_list
 from levels_more.low_level.ops import reshape
 from levels_more.mid_level.metrics import Mean, expect_logits
 from levels_more.mid_level.notes import noted
@@ -50,20 +51,27 @@ class _Passes(threading.local):
     open = 0  # how many passes over data are going on in this thread
 
 
-PASSES = _Passes()
+_PASSES = _Passes()
 
 
-def states_of(metrics):
-    """The values of the variables of metrics, {metric: {variable: value}}."""
-    return {metric: {v: v.read_value() for v in getattr(metric, "variables", ())} for metric in metrics}
+@contextmanager
+def apart(counted):
+    """A `with` block for a pass that counts with these metrics. Inside another pass they get their states back.
 
-
-def give_back(metrics, states):
-    """Set the variables of metrics to what `states_of` returned. Those that are not there start anew."""
-    for metric in metrics:
-        metric.reset_state()
-        for variable, value in states.get(metric, {}).items():
-            variable.set_value(value)
+    (Then a callback has called `evaluate` after a batch of a training.)
+    """
+    states = {}
+    if _PASSES.open:
+        states = {metric: {v: v.read_value() for v in getattr(metric, "variables", ())} for metric in counted.all}
+    _PASSES.open += 1
+    try:
+        yield
+    finally:
+        _PASSES.open -= 1
+        for metric in counted.all if _PASSES.open else ():
+            metric.reset_state()  # those without a state start anew
+            for variable, value in states.get(metric, {}).items():
+                variable.set_value(value)
 
 
 class Counted(Reconstructible):

@@ -1,4 +1,4 @@
-"""Converts lists, tables, dicts of columns and weights of rows to the arrays of rows that a compiled step takes."""
+"""What a reader gives to `fit`, `evaluate` or `predict`, as the arrays of rows that a compiled step takes."""
 
 import inspect
 import math
@@ -7,17 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from levels import high_level, mid_level
-from levels.low_level import as_tensor, constant
+from levels.low_level import constant
 from levels.support.checks import check_int, check_positive
 from levels.support.inputs import check_finite
 from levels_more.checks import as_int64, expect
 from levels_more.compiler.reads import of_levels
-from levels_more.high_level.recompile import CachedFunction
-from levels_more.high_level.tables import arrays_of, check_rows, is_table
-from levels_more.low_level.ops import reshape
+from levels_more.high_level.tables import arrays_of, is_table
+from levels_more.high_level.targets import targets_of, weights_of
 from levels_more.mid_level.base_layer import ColumnTensors
 from levels_more.mid_level.dataset import Dataset, adopted
-from levels_more.mid_level.notes import note, noted
+from levels_more.mid_level.notes import noted
 
 
 def as_list(x):
@@ -49,10 +48,30 @@ class BatchLayout(NamedTuple):
             return ColumnTensors(self.column_layers, rows)
         return dict(zip(self.names, rows, strict=True)) if self.names else unwrap_single(rows)
 
+    def targets_in(self, rows):
+        """The targets among the arrays of a batch."""
+        return rows[self.inputs : self.inputs + self.targets]
+
     def unpacked(self, rows):
         """(x, y, the weights) of the arrays of a batch."""
-        last = self.inputs + self.targets
-        return self.x(rows), unwrap_single(rows[self.inputs : last]), list(rows[last:])
+        return self.x(rows), unwrap_single(self.targets_in(rows)), list(rows[self.inputs + self.targets :])
+
+
+class Batches(NamedTuple):
+    """The data of a pass: tensors [rows, …] in the order of a layout, and a Dataset of the row numbers of each batch.
+
+    `arrays` and `layout` are None for data that are not in memory: then `order` gives the elements (x, y[, weights]).
+    With `numbers`, a pass is one of these row numbers, `size` at a time.
+    """
+
+    arrays: tuple
+    layout: BatchLayout
+    order: Dataset
+    class_weight: dict = None
+    numbers: Dataset = None
+    size: int = None
+
+    steps = property(lambda self: self.order.length, doc="How many batches a pass has: a number, which may be NaN.")
 
 
 def dtype_for(model, x):
@@ -83,7 +102,7 @@ def inputs_of(model, x):
     kinds = [a.dtype.kind for a in arrays]
     whole = not {"i", "u"}.isdisjoint(kinds) and takes_whole(model)
     dtype = dtype_for(model, arrays[kinds.index("f")] if "f" in kinds else None)
-    return [as_rows(a, dtype, whole) for a in arrays], names, ()
+    return [constant(as_int64(a)) if whole and a.dtype.kind in "iu" else constant(a, dtype) for a in arrays], names, ()
 
 
 def column_layers_of(model):
@@ -103,138 +122,55 @@ def takes_whole(model):
     return not of_levels(type(model).call) or any(vars(kind).get("whole") for kind in kinds)
 
 
-def targets_of(model, y, x):
-    """One array, or a list of them, as tensors: of the dtype of tensors x, or int64 if a loss takes class numbers."""
-    y = model.ordered(y) if isinstance(y, dict) else y
-    arrays = arrays_of(y, "y")
-    losses = model.training.losses
-    dtype = float_of(x) or dtype_for(model, None)
-    kinds = [getattr(loss, "classes", False) for loss in losses * len(arrays)] + [False] * len(arrays)
-    return [as_rows(whole_of(a) if kind else a, dtype, kind) for a, kind in zip(arrays, kinds, strict=False)]
-
-
-def whole_of(array):
-    """Class numbers as int64, even if given as 1.0 or True. Other arrays stay as they are: the loss refuses them."""
-    whole = array.dtype.kind in "bu" or (array.dtype.kind == "f" and (array % 1 == 0).all())
-    return as_int64(array) if whole else array
-
-
-def as_rows(array, dtype, whole):
-    """An array as a tensor of that dtype; with `whole`, whole numbers become int64 instead."""
-    return constant(as_int64(array)) if whole and array.dtype.kind in "iu" else constant(array, dtype)
-
-
-def weights_of(y, sample_weight, class_weight, dtype):
-    """The weights of rows with the targets y, a list of tensors [rows]: none, one for all outputs, or one for each.
-
-    `class_weight` is {class: weight}, for one output; other classes weigh 1, as in Keras. Raises ValueError.
-    """
-    rows = (*y[0].spec.shape, 0)[0]
-    found = [] if sample_weight is None else [a.astype(np.float64) for a in arrays_of(sample_weight, "sample_weight")]
-    for weight in found:
-        if weight.shape not in ((rows,), (rows, 1)):
-            raise ValueError(f"sample_weight has the shape {weight.shape}; expected one weight a row, {(rows,)}")
-        if (wrong := ~(weight.ravel() >= 0.0) | np.isinf(weight.ravel())).any():
-            raise ValueError(f"sample_weight is {weight.ravel()[wrong][0]} in row {wrong.argmax()}; expected 0 or more")
-    if len(found) not in (0, 1, len(y)):
-        raise ValueError(f"{len(found)} arrays of sample_weight; expected one, or one for each of {len(y)} outputs")
-    if class_weight is not None:
-        if len(y) > 1:
-            raise ValueError(f"class_weight is for one output, here are {len(y)}; give sample_weight")
-        found = [
-            np.multiply(*each) for each in zip(found or [1.0], [by_class(y[0].numpy(), class_weight)], strict=True)
-        ]
-    return [constant(weight.reshape(rows), dtype) for weight in found]
-
-
-def by_class(y, class_weight):
-    """The weight of each row of y: class numbers [rows] or [rows, 1], or a column for each class.
-
-    Raises ValueError if y holds other numbers, or if the dict has other keys or weights below 0.
-    """
-    expect(isinstance(class_weight, dict) and class_weight, "class_weight", class_weight, "a dict {class: weight}")
-    for name, weight in class_weight.items():
-        check_int(0, "class_weight: a class", name)
-        check_positive(f"class_weight: the weight of {name}", weight, zero=True)
-    classes = y.argmax(-1) if y.ndim == 2 and y.shape[1] > 1 else y.reshape(len(y), -1)[:, 0]
-    if (wrong := classes % 1 != 0).any():
-        raise ValueError(f"class_weight wants numbers of classes in y; row {wrong.argmax()} is {classes[wrong][0]}")
-    kinds, places = np.unique(classes, return_inverse=True)
-    return np.array([class_weight.get(int(kind), 1.0) for kind in kinds])[places]
-
-
 def pack(model, x, y, sample_weight=None, class_weight=None):
-    """(a tuple of tensors, their BatchLayout) of rows x, y and their weights."""
+    """(a tuple of tensors, their BatchLayout) of rows x, y and their weights.
+
+    Raises ValueError unless all have as many rows, and at least one.
+    """
     x, names, column_layers = inputs_of(model, x)
-    y = targets_of(model, y, x)
-    dtype = float_of(y) or float_of(x) or dtype_for(model, None)
-    weights = weights_of(y, sample_weight, class_weight, dtype)
-    return (*x, *y, *weights), BatchLayout(len(x), len(y), len(weights), names, column_layers)
+    dtype = float_of(x) or dtype_for(model, None)
+    y = targets_of(model, y, dtype)
+    weights = weights_of(y, sample_weight, class_weight, float_of(y) or dtype)
+    rows = *x, *y, *weights
+    first = rows[0].spec.shape[:1]
+    if first < (1,) or any(tensor.spec.shape[:1] != first for tensor in rows):
+        kinds = ["x"] * len(x) + ["y"] * len(y) + ["sample_weight"] * len(weights)
+        counts = [(*tensor.spec.shape, 0)[0] for tensor in rows]
+        told = ", ".join(f"{name} has {count} rows" for name, count in zip(kinds, counts, strict=True))
+        raise ValueError(f"{told}; expected as many in each, and at least one")
+    return rows, BatchLayout(len(x), len(y), len(weights), names, column_layers)
 
 
-def y_as(loss, y, predicted):
-    """Targets [rows] as [rows, 1] if the model's output has that shape, as in Keras, so that nothing is broadcast."""
-    y = as_tensor(y)
-    single = y.spec.shape == predicted.spec.shape[:-1] and predicted.spec.shape[-1:] == (1,)
-    return reshape(y, (-1, *predicted.spec.shape[1:])) if single and not getattr(loss, "classes", False) else y
-
-
-def checked(model, rows, layout):
-    """These tensors, after a check. Raises ValueError for numbers that are not finite, and if the targets, or the
-    predictions for the first rows, do not fit the loss."""
-    x = rows[: layout.inputs]
-    y = rows[layout.inputs : layout.inputs + layout.targets]
-    for name, arrays in (("x", x), ("y", y)):
-        for array in arrays:
-            check_finite(name, array.numpy())
-    losses = model.chosen.check_targets(y)  # (`pack` has seen that it is compiled)
-    asked = [getattr(loss, "probabilities", False) for loss in losses]
-    given = as_list(next(answers(model, [([a.numpy()[:32] for a in x], layout)]))) if any(asked) else y
-    for loss, target, answer, probabilities in zip(losses, y, given, asked, strict=False):
-        if probabilities:
-            loss.check(y_as(loss, constant(target.numpy()[:32]), answer), answer)
+def check_numbers(rows, layout):
+    """Raise ValueError for inputs or targets that are not finite. Returns the rows."""
+    for k, tensor in enumerate(rows[: layout.inputs + layout.targets]):
+        check_finite("x" if k < layout.inputs else "y", tensor.numpy())
     return rows
-
-
-def answers(model, batches):
-    """The model's outputs for each pair (tensors, their BatchLayout), by a program that is cached in the model."""
-    kept = noted(model, "predictor")
-    program = None
-    before = None
-    for rows, layout in batches:
-        if program is None or layout != before:
-            form = layout.names, layout.column_layers, layout.inputs
-            if kept is None or kept.layout != form:
-
-                def predict(*rows, layout=layout):
-                    return model(layout.x(rows))
-
-                kept = CachedFunction(predict)
-                kept.layout = form
-                note(model, predictor=kept)
-            program = kept.current()  # checks for changes, not for each batch
-            before = layout
-        yield program(*rows)
 
 
 def is_data(x):
     """Whether x already yields batches: a Dataset, or a generator."""
-    return isinstance(x, mid_level.Dataset) or inspect.isgenerator(x)
+    return isinstance(x, (mid_level.Dataset, Batches)) or inspect.isgenerator(x)
 
 
-def as_data(x, steps, name, again=False):
+def limit_steps(data, steps, name, again=False):
     """A Dataset of batches with `steps` batches in a pass: with `again` always the first ones, else the next ones.
 
-    Raises ValueError if it gives single rows, or if it never ends and `steps` is None.
+    Raises ValueError if it never ends and `steps` is None.
     """
-    data = adopted(x) if isinstance(x, mid_level.Dataset) else Dataset.from_generator(lambda: x)
-    if data.arrays is not None and not data.batches:
-        raise ValueError(f"{data} gives single rows; make batches of them, with .batch(32)")
     if steps is not None:
         return (data.take if again else data.steps)(check_int(1, name, steps))
     if data.length == math.inf:
         raise ValueError(f"{data} never ends; give {name}, or take(count) of it")
     return data
+
+
+def dataset_of(x, steps, name, again=False):
+    """A Dataset of batches of a Dataset or a generator; see `limit_steps`. Raises ValueError for single rows."""
+    data = adopted(x) if isinstance(x, mid_level.Dataset) else Dataset.from_generator(lambda: x)
+    if data.arrays is not None and not data.batches:
+        raise ValueError(f"{data} gives single rows; make batches of them, with .batch(32)")
+    return limit_steps(data, steps, name, again)
 
 
 def parts_of(element):
@@ -245,29 +181,27 @@ def parts_of(element):
     return (*element, None)[:3]
 
 
-def batches_for(model, data, y=None, sample_weight=None, class_weight=None):
-    """A Dataset of batches as one for this model: its arrays are packed, with a `layout`, and checked.
+def batches_of_data(model, x, steps, name, again=False, *, y=None, sample_weight=None, class_weight=None):
+    """The Batches of a Dataset or a generator. Data that are not in memory are packed later, batch by batch.
 
-    Data that is not in memory is packed later, batch by batch. Raises TypeError for y or weights beside a Dataset.
+    Raises TypeError for y or weights beside a Dataset.
     """
-    for name, given in (("y", y), ("sample_weight", sample_weight)):
-        expect(given is None, name, given, "nothing beside a Dataset, which gives (x, y) or (x, y, sample_weight)")
-    if data.layout is not None:  # it was packed before
-        return data
-    found = data.of(data.arrays)
-    if data.in_memory:
-        arrays = data.arrays if isinstance(data.arrays, tuple) else (data.arrays,)
-        rows, layout = pack(model, *parts_of(arrays), class_weight)
-        found = data.of(checked(model, rows, layout))
-        found.layout = layout
-    found.class_weight = class_weight
-    return found
+    for argument, given in (("y", y), ("sample_weight", sample_weight)):
+        expect(given is None, argument, given, "nothing beside a Dataset, which gives (x, y) or (x, y, sample_weight)")
+    if isinstance(x, Batches):
+        return x
+    data = dataset_of(x, steps, name, again)
+    if not data.in_memory:
+        return Batches(None, None, data, class_weight)
+    arrays = data.arrays if isinstance(data.arrays, tuple) else (data.arrays,)
+    rows, layout = pack(model, *parts_of(arrays), class_weight)
+    return Batches(check_numbers(rows, layout), layout, data)
 
 
-def rows_for(model, x, y=None, sample_weight=None, class_weight=None):
-    """(a Dataset of the rows of x, y and their weights, their BatchLayout); x may be (x, y) or (x, y, sample_weight).
+def rows_of(model, x, y=None, sample_weight=None, class_weight=None):
+    """(the tensors of the rows of x, y and their weights, their BatchLayout); x may be (x, y) or (x, y, sample_weight).
 
-    Raises TypeError if y is missing, ValueError if the arrays do not fit each other.
+    Raises TypeError if y is missing, ValueError if the arrays do not fit each other, or are not finite.
     """
     if isinstance(x, tuple) and y is None and len(x) in (2, 3):
         x, y, *more = x
@@ -276,25 +210,85 @@ def rows_for(model, x, y=None, sample_weight=None, class_weight=None):
         told = "missing" if y is None else f"a {type(y).__name__}"
         raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
     rows, layout = pack(model, x, y, sample_weight, class_weight)
-    data = Dataset.from_tensor_slices(check_rows(rows, layout))
-    checked(model, data.arrays, layout)
-    return data, layout
+    return check_numbers(rows, layout), layout
 
 
-def parted(rows, share):
-    """A Dataset of rows split in two: the last `share` comes second. Raises ValueError if a part is empty."""
-    kept = math.floor(len(rows) * (1.0 - share))  # as Keras counts them
-    last = len(rows) - kept
-    if not 0 < last < len(rows):
+def row_numbers(count):
+    """A Dataset of the numbers of so many rows. Its stages make the orders of rows; the arrays stay as they are."""
+    numbers = np.arange(count)
+    return Dataset("rows", lambda: numbers, count, numbers)
+
+
+def split_rows(numbers, share):
+    """A Dataset of row numbers split in two: the last `share` comes second. Raises ValueError if a part is empty."""
+    kept = math.floor(len(numbers) * (1.0 - share))  # as Keras counts them
+    last = len(numbers) - kept
+    if not 0 < last < len(numbers):
         raise ValueError(f"validation_split {share} leaves {kept} to train on and {last} to validate")
-    return rows.take(kept), rows.skip(kept)
+    return numbers.take(kept), numbers.skip(kept)
 
 
-def given_batches(model, x, y, sample_weight, batch_size, steps, name="steps"):
-    """The data for `evaluate` or for validation, as a Dataset of batches for this model."""
+def shuffle_rows(numbers, seed, first):
+    """The row numbers in a new order for each epoch, from epoch `first` on, so that a seed gives the later orders."""
+    numbers = numbers.shuffle(len(numbers), seed)
+    for _ in range(first):  # skip the orders of earlier epochs
+        numbers.make()
+    return numbers
+
+
+def batches_of_rows(arrays, layout, numbers, size, steps=None, name="steps", again=False):
+    """The Batches of rows with these numbers, `size` at a time, with `steps` of them in a pass; see `limit_steps`."""
+    size = 32 if size is None else size
+    order = limit_steps(numbers.batch(size), steps, name, again)
+    return Batches(arrays, layout, order, None, numbers if steps is None else None, int(size))
+
+
+def validation_share(validation_split, validation_data):
+    """Return the share of rows kept for validation: 0.0 beside `validation_data`. Raises like `check_positive`."""
+    share = float(str(validation_split)) if isinstance(validation_split, np.floating) else validation_split
+    return check_positive("fit: validation_split", share, zero=True) * (validation_data is None)
+
+
+def rows_to_fit(model, x, y, sample_weight, class_weight, share, size):
+    """(tensors, their BatchLayout, the numbers of the rows to train on, Batches of the last `share` or None).
+
+    The Batches for validation have `size` rows each. As in Keras, they do not use `class_weight`.
+    """
+    rows = rows_of(model, x, y, sample_weight, class_weight)
+    numbers = row_numbers(len(rows[0][0]))
+    if not share:
+        return *rows, numbers, None
+    numbers, last = split_rows(numbers, share)
+    unweighed = rows if class_weight is None else rows_of(model, x, y, sample_weight)
+    return *rows, numbers, batches_of_rows(*unweighed, last, size)
+
+
+def batches_to_check(model, x, y, sample_weight, size, steps, name="steps"):
+    """The Batches for `evaluate` or for validation."""
     if is_data(x):
-        return batches_for(model, as_data(x, steps, name, True), y, sample_weight)
-    rows, layout = rows_for(model, x, y, sample_weight)
-    data = as_data(rows.batch(batch_size), steps, name, True)
-    data.layout = layout
-    return data
+        return batches_of_data(model, x, steps, name, True, y=y, sample_weight=sample_weight)
+    arrays, layout = rows_of(model, x, y, sample_weight)
+    return batches_of_rows(arrays, layout, row_numbers(len(arrays[0])), size, steps, name, True)
+
+
+def batches_to_predict(model, x, size, steps):
+    """Pairs (batch of inputs, its BatchLayout): of rows x, `size` at a time, or of a Dataset; the first `steps`.
+
+    Raises ValueError if x is an empty list, whose rows have no shape.
+    """
+    if is_data(x):
+        for element in dataset_of(x, steps, "steps", True):
+            rows, *form = inputs_of(model, element[0] if isinstance(element, tuple) else element)
+            yield rows, BatchLayout(len(rows), 0, 0, *form)
+        return
+    rows, *form = inputs_of(model, x)
+    if rows[0].spec.shape == (0,):
+        raise ValueError(f"predict: x is {x!r:.60}; expected rows of numbers, [rows, …]")
+    layout = BatchLayout(len(rows), 0, 0, *form)
+    count = len(rows[0]) if steps is None else min(len(rows[0]), size * check_int(1, "predict: steps", steps))
+    if len(rows[0]) <= size:
+        yield rows, layout
+        return
+    arrays = [row.numpy()[:count] for row in rows]
+    for k in range(0, count, size):
+        yield [array[k : k + size] for array in arrays], layout

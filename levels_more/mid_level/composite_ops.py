@@ -15,10 +15,10 @@ from levels.kernels import Plan, kernel, lowered, planned
 from levels.low_level import DOOR, VJPS, GradientTape, Tensor, apply, as_tensor, nn, reduce_sum, trace
 from levels.mid_level import layers, losses
 from levels.support.locks import compiled_once
-from levels_more.compiler.reads import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import MADE_OF
 from levels_more.compiler.eager.tapes import GradientTape as WiderTape
+from levels_more.compiler.reads import of_levels
 from levels_more.kernels.verify import TEST_CASES
 from levels_more.low_level import autodiff  # noqa: F401 (the rules of logits_crossentropy)
 

@@ -12,10 +12,10 @@ from operator import is_
 from levels.low_level import Graph, Node, Replay, Tensor
 from levels.support.parts import Reconstructible
 from levels.support.storage import LockAll
-from levels_more.compiler.reads import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import at_once
 from levels_more.compiler.fused.backend import ShortFunction
+from levels_more.compiler.reads import of_levels
 
 _OFTEN = 3  # after more renewals than this, the next one is likely to come soon: then op by op is quicker
 

@@ -6,7 +6,7 @@ import pytest
 from levels import low_level as core
 from levels_more import low_level, tensorflow, torch
 from levels_more.checks import as_int64
-from levels_more.high_level.data_adapter import as_rows, whole_of
+from levels_more.high_level.rows import as_rows, whole_of
 from levels_more.mid_level import Dataset
 
 NUMBERS = [2**24 + 1, -(2**24) - 1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 2**63, 2**64 - 1]

@@ -8,7 +8,7 @@ import pytest
 
 from course import tasks
 from levels_more.high_level import Callback, Sequential
-from levels_more.high_level.multi_epoch import LookAhead
+from levels_more.high_level.loop import LookAhead
 from levels_more.low_level import eager
 from levels_more.mid_level import RANDOM, SGD, Dataset, Dense, Dropout
 
