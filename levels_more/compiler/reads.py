@@ -1,14 +1,8 @@
-"""What compiled Python has read, noted while it is traced. When one of these values changes, its program is stale.
+"""What the step of a model has read, noted while it is traced. When one of these values changes, its program is stale.
 
-The step of a model is watched closely, by `Reads`. While it is traced, `hearing` notes each read of an attribute of a
-part, such as a layer, whatever its name and whoever reads it. What was read is compared in depth: lists, dicts, small
-arrays, plain objects, classes, and functions with the globals and closure cells that they read. A value of a kind that
-is not handled here always counts as changed.
-
-A plain `function` may be called for each step, so it is watched by names only: its globals and closure cells, and those
-of the functions among these. A value that is reached in another way is read once, while the function is traced. If it
-changes, make it a Variable or an argument, or call `renew`. (`tf.function` treats all values of Python in this way;
-`torch.compile` watches attributes, lists and dicts, too.)
+Each read of an attribute of a part, such as a layer, is heard, whatever its name and whoever reads it. What was read is
+compared in depth: lists, dicts, small arrays, plain objects, classes, and functions with the globals and closure cells
+that they read. A value of a kind that is not handled here always counts as changed, so that the step is traced again.
 """
 
 import functools
@@ -18,18 +12,15 @@ import operator
 import sys
 import threading
 import types
-import warnings
 from contextlib import contextmanager
 from itertools import chain, repeat
 from operator import attrgetter, is_
 
 import numpy as np
 
-from levels import low_level
 from levels.hardware import Spec
-from levels.kernels import KERNELS
 from levels.low_level import Module, Tensor, Variable
-from levels.support.compiled import SUBSTITUTIONS, globals_read
+from levels.support.compiled import globals_read
 from levels.support.parts import Reconstructible, find_parts
 
 TEXTS = {type(None), bool, int, float, complex, str}  # types whose values are the same if their reprs are
@@ -49,10 +40,7 @@ def same(now, value):
     return now is value or (type(now) is type(value) and type(now) in TEXTS and repr(now) == repr(value))
 
 
-# Names: the globals and closure cells of functions.
-
-
-def _cell_content(cell):
+def cell_content(cell):
     """The content of a closure cell, or the cell itself while it is empty."""
     try:
         return cell.cell_contents
@@ -60,188 +48,63 @@ def _cell_content(cell):
         return cell
 
 
-def _read_outside(function):
-    """[(read, key, value), …] for the globals and the closure cells that a Python function reads.
-
-    read(key) returns the current value.
-    """
-    scope = function.__globals__
-    cells = function.__closure__ or ()
-    names = sorted(globals_read(function.__code__) & scope.keys())
-    return [(scope.get, name, scope[name]) for name in names] + [(_cell_content, c, _cell_content(c)) for c in cells]
-
-
-def _read_by(functions, inside):
-    """[(read, key, value), …] for all that these functions read, and what the functions among these values read.
-
-    inside(value) returns the Python function in a value, which is searched too, or None. Values that functions of
-    `levels` and `levels_more` read are left out, since they do not change.
-    """
-    found = []
-    waiting = [*functions]
-    met = set()
-    while waiting:
-        function = waiting.pop()
-        if function not in met:
-            met.add(function)
-            places = _read_outside(function)
-            found += [] if of_levels(function) else places
-            waiting += filter(None, (inside(value) for _, _, value in places))
-    return found
-
-
-def _changed(places):
-    """Whether one of these values has changed."""
-    for read, key, value in places:  # a plain loop: it runs before every call
-        now = read(key)
-        if now is not value and not same(now, value):
-            return True
-    return False
-
-
-def _called(value):
-    """The Python function in a value, unless kernels call a replacement of it (SUBSTITUTIONS); else None."""
-    function = getattr(value, "py_func", value)
-    return function if isinstance(function, types.FunctionType) and function not in SUBSTITUTIONS else None
-
-
-def watch(made, function):
-    """Make the plan recompile before a run if a value that its kernel reads has changed. Returns the plan."""
-    lower = made.lower
-
-    def lower_watched():
-        places, run = _read_by([function], _called), lower()
-
-        def look_and_run(*arrays):
-            if _changed(places):
-                made.compiled = lower_watched()
-                return made.compiled(*arrays)
-            run(*arrays)
-
-        return look_and_run if places else run
-
-    made.lower = lower_watched
-    return made
-
-
-def _unwrapped(value):
-    """Return the Python function inside a method, a partial call or a `Function`; any other value as it is."""
-    while wrapper := _WRAPPERS.get(type(value)):
-        value = getattr(value, wrapper)
-    return value
-
-
-def _of_the_reader(value):
-    """Return the Python function in a value if it is not defined in `levels` or `levels_more`; else None."""
-    function = _unwrapped(value)
-    return function if isinstance(function, types.FunctionType) and not of_levels(function) else None
-
-
-class Function(low_level.Function):
-    """The core's Function. It is traced anew after a value that it, or a kernel of its graph, has read was changed."""
-
-    def renew(self):
-        super().renew()
-        self.stale = []  # functions without arguments: is a program out of date?
-
-    def program(self, args, key, over):
-        if any(map(operator.call, self.stale)):
-            self.programs = {}
-            self.stale = []
-        return self.programs.get((key, over, KERNELS.version)) or super().program(args, key, over)
-
-    def compile(self, args, over):
-        """As in levels. Warns at each 10th trace."""
-        found = super().compile(args, over)
-        if self.traces % 10 == 0:
-            why = "once for each new shape, dtype or value"
-            warnings.warn(f"{self.__name__} was traced {self.traces} times, {why}", stacklevel=6)
-        return found
-
-    def traced(self, signature, over):
-        graph, result = super().traced(signature, over)
-        kernels = [_of_the_reader(KERNELS[node.op, node.spec.device.kind]) for node in graph.ops]
-        read = _read_by([_unwrapped(self.python), *filter(None, kernels)], _of_the_reader)
-        self.stale.append(functools.partial(_changed, read))
-        return graph, result
-
-
-_WRAPPERS = {
-    types.MethodType: "__func__",
-    functools.partial: "func",
-    low_level.Function: "python",
-    Function: "python",
-}
-function = Function
-
-
-# Attributes: what is heard while the step of a model is traced.
-
-
-class _Hearing(threading.local):
-    reads = None  # [(part, name), …]: the attributes that the innermost trace of this thread has read so far
-
-
-_NOW = _Hearing()
-_PARTS = Reconstructible, Module  # all parts of a model are of one of these classes
+_PARTS = Reconstructible, Module  # each part of a model is of one of these classes
 _ALL, _INSIDE = object(), object()  # in place of a name: all attributes; the parts and variables in them
-# modules that read `__dict__` -> what they look for there: in the notes there is nothing that a trace depends on
+# modules that read `__dict__`, and what they look for; no trace depends on the notes
 _READ_DICTS = {
     "levels.support.parts": _INSIDE,
     "levels_more.high_level.model": _INSIDE,
     "levels_more.mid_level.notes": None,
-    __name__: None,  # one of the two classes asks the other, which has heard it
+    __name__: None,  # one of the two classes of parts asks the other, which hears it, too
 }
+
+
+class _Traces(threading.local):
+    """The reads of the innermost trace of this thread, [(part, name), …], and how many traces run in all threads."""
+
+    heard = None
+    running = []
+    lock = threading.Lock()
+
+
+_TRACES = _Traces()
 
 
 def _hearer(kind):
     """The `__getattribute__` of a class of parts while a trace is running."""
 
     def __getattribute__(part, name):
-        if _NOW.reads is not None:
+        if _TRACES.heard is not None:
             reader = sys._getframe(1).f_globals.get("__name__") if name == "__dict__" else None
-            _NOW.reads.append((part, name if reader is None else _READ_DICTS.get(reader, _ALL)))
+            _TRACES.heard.append((part, name if reader is None else _READ_DICTS.get(reader, _ALL)))
         return super(kind, part).__getattribute__(name)
 
     return __getattribute__
-
-
-class _Hearers:
-    """How many traces are running, in all threads. As long as there is one, parts note reads of their attributes."""
-
-    lock = threading.Lock()
-    running = 0
-
-    def count(self, more):
-        with self.lock:
-            before = self.running
-            self.running += more
-            for kind in _PARTS if not (before and self.running) else ():
-                if more > 0:
-                    kind.__getattribute__ = _hearer(kind)
-                else:
-                    del kind.__getattribute__
-
-
-_HEARERS = _Hearers()
 
 
 @contextmanager
 def hearing():
     """Inside this `with` block this thread's reads of parts' attributes go to the list that it yields: (part, name).
 
-    It may be opened inside another one, which then hears the same reads, and in several threads at once.
+    It may be opened inside another one, which then hears the same reads, and in several threads at once. Only while one
+    is open do parts hear reads, because each read takes longer then.
     """
-    outer = _NOW.reads
-    _NOW.reads = reads = []
-    _HEARERS.count(1)
+    outer, heard = _TRACES.heard, []
+    with _TRACES.lock:
+        _TRACES.running.append(heard)
+        for kind in _PARTS if len(_TRACES.running) == 1 else ():
+            kind.__getattribute__ = _hearer(kind)
+    _TRACES.heard = heard
     try:
-        yield reads
+        yield heard
     finally:
-        _HEARERS.count(-1)
-        _NOW.reads = outer
+        _TRACES.heard = outer
+        with _TRACES.lock:
+            _TRACES.running.pop()
+            for kind in _PARTS if not _TRACES.running else ():
+                del kind.__getattribute__
         if outer is not None:
-            outer += reads
+            outer += heard
 
 
 class _Plain:
@@ -266,7 +129,7 @@ def _cannot_change(value):
         return value.__module__ in ("builtins", "math")
     if of_levels(type(value)) and hasattr(type(value), "untraced"):  # what the framework notes about a part
         return True
-    fixed = np.generic, np.dtype, types.CodeType, Spec, Tensor, *_PARTS  # reads of a part were heard
+    fixed = np.generic, np.dtype, types.CodeType, Spec, Tensor, *_PARTS  # the reads of a part have been heard
     return type(value) in TEXTS or isinstance(value, fixed)
 
 
@@ -292,29 +155,29 @@ class Reads:
     def __init__(self, heard):
         self.known = True  # whether all these values can be compared
         self.places = []  # (a dict, a name in it)
-        self.tables = []  # dicts, and dicts of classes, that are compared as a whole
-        self.holders = []  # dicts of which only the names are compared: those of parts that were searched for variables
         self.calls = []  # (a function, an argument of it)
-        self.met = {}  # {id: a value that was searched}
+        self.tables = []  # dicts, and dicts of classes, that are compared as a whole
+        self.holders = []  # dicts of which the names are compared: of parts that were searched for variables
         parts = {id(part): part for part, _ in heard}
+        names = {(id(part), name): (vars(part), name) for part, name in heard if name is not None}
+        self.calls += [(type, part) for part in parts.values()]
         waiting = [*map(type, parts.values())]
-        for part in parts.values():
-            self.calls.append((type, part))
-        for part, name in {(id(part), name): (part, name) for part, name in heard if name is not None}.values():
-            waiting += self.attributes(vars(part), name)
+        for place in names.values():
+            waiting += self.attributes(*place)
+        met = {}
         while waiting and self.known:
             value = waiting.pop()
-            if id(value) not in self.met:
-                self.met[id(value)] = value
+            if id(value) not in met:
+                met[id(value)] = value
                 waiting += self.within(value)
         self.places = [*zip(*self.places, strict=True)] or ((), ())
         self.calls = [*zip(*self.calls, strict=True)] or ((), ())
         self.values = self.now()
 
     def attributes(self, values, name):
-        """Note an attribute in the dict of a part: with _ALL each of them, with _INSIDE those that hold parts.
+        """Note a name in the dict of a part: with _ALL each of them, with _INSIDE those of attributes that hold parts.
 
-        Returns their values.
+        Returns their values, which are searched next.
         """
         if name is _ALL:
             self.tables.append(values)
@@ -327,20 +190,20 @@ class Reads:
         return [values.get(name) for name in names]
 
     def within(self, value):
-        """Note what a value consists of. Returns the values to be searched next."""
+        """Note what a value consists of. Returns the values inside, which are searched next."""
         if isinstance(value, Variable):
             self.calls.append((_trained, value))
         elif isinstance(value, list):
-            self.calls.append((len, value))
-            self.calls += [(value.__getitem__, k) for k in range(len(value))]
+            self.calls += [(len, value), *((value.__getitem__, k) for k in range(len(value)))]
             return [*value]
         elif isinstance(value, dict):
             self.tables.append(value)
             return [*value.values()]
         elif isinstance(value, tuple):
             return value
-        elif isinstance(value, type):
-            return self.within_class(value)
+        elif isinstance(value, type):  # of these two, the members differ while a trace is running
+            self.tables += [vars(value)] if value.__module__ not in _FIXED and value not in _PARTS else []
+            return _members(value) if value.__module__ not in _FIXED else []
         elif isinstance(value, types.FunctionType) and not of_levels(value):
             return self.within_function(value)
         elif isinstance(value, types.MethodType):
@@ -350,35 +213,19 @@ class Reads:
         elif type(value) is np.ndarray and value.dtype.kind in "biufcSU" and value.nbytes <= _LARGEST:
             self.calls.append((_digest, value))
         elif not _cannot_change(value):
-            return self.within_object(value)
+            self.known = _layout(type(value)) == _layout(_Plain) and not of_levels(type(value))
+            self.calls.append((type, value))
+            return [type(value), *self.attributes(vars(value), _ALL)] if self.known else []
         return []
-
-    def within_class(self, kind):
-        """As `within`, for a class. Its members are compared, and those of a reader's class are searched."""
-        if kind.__module__ in _FIXED:
-            return []
-        if kind not in _PARTS:  # these have one member more while a trace is running
-            self.tables.append(vars(kind))
-        return _members(kind)
 
     def within_function(self, function):
         """As `within`, for a reader's function: its code, and what it reads. Random numbers cannot be compared."""
         self.known = "random" not in function.__code__.co_names
-        own = [(read, function) for read in _OWN] + [(_cell_content, cell) for cell in function.__closure__ or ()]
-        self.calls += own
-        scope = function.__globals__
-        names = sorted(globals_read(function.__code__) & scope.keys())
-        self.places += [(scope, name) for name in names]
-        return [read(given) for read, given in own] + [scope[name] for name in names]
-
-    def within_object(self, value):
-        """As `within`, for any other object. Only one without numbers outside its attributes can be compared."""
-        self.known = _layout(type(value)) == _layout(_Plain) and not of_levels(type(value))
-        if not self.known:
-            return []
-        self.calls.append((type, value))
-        self.tables.append(vars(value))
-        return [type(value), *vars(value).values()]
+        calls = [(read, function) for read in _OWN] + [(cell_content, cell) for cell in function.__closure__ or ()]
+        names = sorted(globals_read(function.__code__) & function.__globals__.keys())
+        self.calls += calls
+        self.places += [(function.__globals__, name) for name in names]
+        return [read(given) for read, given in calls] + [function.__globals__[name] for name in names]
 
     def now(self):
         """All values at this moment, and the names in the dicts that are compared as a whole."""

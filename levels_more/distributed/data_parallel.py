@@ -124,7 +124,7 @@ class First(Callback):
     def on_train_begin(self, logs):
         for callback in self.listeners.callbacks:
             callback.params = self.params
-        fit = noted(self, "fit")
+        fit = noted(self.model, "fit")
         self.error = sys.exc_info()[1]
         if world().size > 1:
             self.pressed = fit.pressed
@@ -139,7 +139,7 @@ class First(Callback):
         check_equal("weights", hashlib.sha256(b"".join(w.tobytes() for w in self.model.get_weights())).digest())
         self.tell(lambda: self.listeners.on_epoch_end(epoch, logs), logs)
         if world().size > 1 and any(synchronised("on_epoch_end", world().comm.allgather, bool(self.pressed))):
-            noted(self, "fit").pressed.append(True)  # the training, which is called next, checks it
+            noted(self.model, "fit").pressed.append(True)  # the training, which is called next, checks it
 
     def on_train_end(self, logs):
         if sys.exc_info()[1] is self.error:

@@ -49,8 +49,8 @@ def runs_code_of_the_readers(callback):
     return not of_levels(type(callback)) or any(map(callable, held))
 
 
-def attach(callbacks, model, params, **notes):
-    """Give each callback its model and Keras' `params`, and write these notes on it.
+def attach(callbacks, model, params):
+    """Give each callback its model and Keras' `params`.
 
     Raises TypeError for anything but a Callback and for a method that is never called, AttributeError for a callback
     that uses one of these two names itself.
@@ -68,4 +68,4 @@ def attach(callbacks, model, params, **notes):
                 told = f"{type(callback).__name__}.{name} is {reprlib.repr(own)}; fit sets this attribute itself"
                 raise AttributeError(f"{told}: keep yours under another name")
             setattr(callback, name, value)
-            note(callback, **{name: value}, **notes)
+            note(callback, **{name: value})

@@ -2,7 +2,6 @@
 
 import math
 import threading
-from contextlib import contextmanager
 
 from levels.low_level import apply
 from levels.support.parts import Reconstructible
@@ -51,27 +50,20 @@ class _Passes(threading.local):
     open = 0  # how many passes over data are going on in this thread
 
 
-_PASSES = _Passes()
+PASSES = _Passes()
 
 
-@contextmanager
-def apart(counted):
-    """A `with` block for a pass that counts with these metrics. Inside another pass they get their states back.
+def states_of(metrics):
+    """The values of the variables of metrics, {metric: {variable: value}}."""
+    return {metric: {v: v.read_value() for v in getattr(metric, "variables", ())} for metric in metrics}
 
-    (Then a callback has called `evaluate` after a batch of a training.)
-    """
-    states = {}
-    if _PASSES.open:
-        states = {metric: {v: v.read_value() for v in getattr(metric, "variables", ())} for metric in counted.all}
-    _PASSES.open += 1
-    try:
-        yield
-    finally:
-        _PASSES.open -= 1
-        for metric in counted.all if _PASSES.open else ():
-            metric.reset_state()  # those without a state start anew
-            for variable, value in states.get(metric, {}).items():
-                variable.set_value(value)
+
+def give_back(metrics, states):
+    """Set the variables of metrics to what `states_of` returned. Those that are not there start anew."""
+    for metric in metrics:
+        metric.reset_state()
+        for variable, value in states.get(metric, {}).items():
+            variable.set_value(value)
 
 
 class Counted(Reconstructible):

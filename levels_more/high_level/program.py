@@ -5,10 +5,11 @@ import time
 
 from levels.low_level import constant
 from levels_more.checks import takes
-from levels_more.compiler.reads import Function, Reads, hearing
+from levels_more.compiler.functions import Function
+from levels_more.compiler.reads import Reads, hearing
 from levels_more.high_level.rows import as_list
 from levels_more.high_level.targets import like_predictions
-from levels_more.high_level.training import weighing
+from levels_more.high_level.training import ROW_WEIGHTS, weighing
 from levels_more.mid_level.notes import note, noted
 
 PIECE_SECONDS = 0.05  # the time that a call with several steps should take
@@ -39,8 +40,10 @@ class CachedFunction(Function):
 
     def current(self):
         """This function. If something has changed, its next call traces it again."""
-        if any(reads.changed() for reads in self.reads):
-            self.renew()
+        for reads in self.reads:
+            if reads.changed():
+                self.renew()
+                break
         return self
 
     def __reduce__(self):
@@ -69,23 +72,24 @@ def run_step(step, layout, rows):
     """step(x, y) on the arrays of a batch. Raises TypeError if it does not return the loss, ValueError if it ignores
     the weights of rows."""
     x, y, weights = layout.unpacked(rows)
-    with weighing(weights) as now:
+    with weighing(weights):
         result = step(x, y)
+        used = ROW_WEIGHTS.used
     if result is None or isinstance(result, dict | list | tuple):
         told = f"{step.__qualname__}: it returns {'None' if result is None else f'a {type(result).__name__}'}"
         raise TypeError(f"{told}; expected the loss, one number: metrics go into compile(metrics=…)")
-    if weights and not now.used:
+    if weights and not used:
         cure = "call self.training.loss(self, y, predicted), which does"
         raise ValueError(f"{step.__qualname__} does not heed the weights of rows; {cure}")
     return result
 
 
-def step_program(step, layout, look=True):
-    """The StepProgram of a model's method for a layout; there is one for each in the model's `training.programs`.
+def step_program(training, step, layout, look=True):
+    """The StepProgram of a model's method for a layout; there is one for each in the `programs` of its Training.
 
     With `look` it is traced again if something that its trace read has changed since.
     """
-    programs = step.__self__.training.programs
+    programs = training.programs
     program = programs.get((step, layout))
     if program is None:
         program = programs[step, layout] = StepProgram(step, layout)
@@ -113,10 +117,10 @@ def predictions(model, batches):
         yield program(*rows)
 
 
-def check_fits_losses(model, rows, layout):
-    """Raise ValueError if the targets, or the predictions for the first rows, do not fit the losses of the model."""
+def check_fits_losses(model, training, rows, layout):
+    """Raise ValueError if the targets, or the predictions for the first rows, do not fit the losses of a Training."""
     y = layout.targets_in(rows)
-    losses = model.training.check_targets(y)
+    losses = training.check_targets(y)
     asked = [getattr(loss, "probabilities", False) for loss in losses]
     if any(asked):
         first = [tensor.numpy()[:32] for tensor in rows[: layout.inputs]]

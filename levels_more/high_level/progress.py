@@ -30,7 +30,7 @@ def progress(data, epochs):
     """A progress bar for so many passes over Batches."""
     from tqdm.auto import tqdm  # imported here, because it is slow to import
 
-    return tqdm(total=None if data.arrays is None else epochs * int(data.steps), unit=" steps")
+    return tqdm(total=None if data.arrays is None else epochs * int(data.order.length), unit=" steps")
 
 
 def verbosity(verbose):

@@ -71,8 +71,6 @@ class Batches(NamedTuple):
     numbers: Dataset = None
     size: int = None
 
-    steps = property(lambda self: self.order.length, doc="How many batches a pass has: a number, which may be NaN.")
-
 
 def dtype_for(model, x):
     """As in the core. After the model's first call, the dtype is found without a search through all its parts."""
@@ -132,8 +130,7 @@ def pack(model, x, y, sample_weight=None, class_weight=None):
     y = targets_of(model, y, dtype)
     weights = weights_of(y, sample_weight, class_weight, float_of(y) or dtype)
     rows = *x, *y, *weights
-    first = rows[0].spec.shape[:1]
-    if first < (1,) or any(tensor.spec.shape[:1] != first for tensor in rows):
+    if not rows[0].spec.shape[:1] >= (1,) or len({tensor.spec.shape[:1] for tensor in rows}) > 1:
         kinds = ["x"] * len(x) + ["y"] * len(y) + ["sample_weight"] * len(weights)
         counts = [(*tensor.spec.shape, 0)[0] for tensor in rows]
         told = ", ".join(f"{name} has {count} rows" for name, count in zip(kinds, counts, strict=True))
@@ -255,7 +252,7 @@ def rows_to_fit(model, x, y, sample_weight, class_weight, share, size):
     The Batches for validation have `size` rows each. As in Keras, they do not use `class_weight`.
     """
     rows = rows_of(model, x, y, sample_weight, class_weight)
-    numbers = row_numbers(len(rows[0][0]))
+    numbers = row_numbers(rows[0][0].spec.shape[0])
     if not share:
         return *rows, numbers, None
     numbers, last = split_rows(numbers, share)
@@ -268,7 +265,7 @@ def batches_to_check(model, x, y, sample_weight, size, steps, name="steps"):
     if is_data(x):
         return batches_of_data(model, x, steps, name, True, y=y, sample_weight=sample_weight)
     arrays, layout = rows_of(model, x, y, sample_weight)
-    return batches_of_rows(arrays, layout, row_numbers(len(arrays[0])), size, steps, name, True)
+    return batches_of_rows(arrays, layout, row_numbers(arrays[0].spec.shape[0]), size, steps, name, True)
 
 
 def batches_to_predict(model, x, size, steps):

@@ -15,10 +15,11 @@ def targets_of(model, y, dtype):
     arrays = arrays_of(y, "y")
     losses = model.training.losses
     kinds = [getattr(loss, "classes", False) for loss in losses * len(arrays)] + [False] * len(arrays)
-    arrays = [as_classes(a) if kind else a for a, kind in zip(arrays, kinds, strict=False)]
-    return [
-        constant(a, None if kind and a.dtype == np.int64 else dtype) for a, kind in zip(arrays, kinds, strict=False)
-    ]
+    found = []
+    for array, kind in zip(arrays, kinds, strict=False):
+        array = as_classes(array) if kind else array
+        found.append(constant(array, None if kind and array.dtype == np.int64 else dtype))
+    return found
 
 
 def as_classes(array):

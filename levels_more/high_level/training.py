@@ -79,36 +79,25 @@ def loss_of(loss, y, predicted, weight):
     return reduce_mean(each) if each.spec.shape else each
 
 
-class RowWeights:
-    """The weights of the rows of a batch: none, one tensor [rows] for all outputs, or one for each."""
+class _RowWeights(threading.local):
+    """The weights of the rows of the batch whose step this thread runs: none, one tensor, or one for each output."""
 
-    def __init__(self, weights):
-        self.weights = weights
-        self.used = False  # whether a loss has asked for them
-
-    def use(self, outputs):
-        """The weights for each of so many outputs, each a tensor or None."""
-        self.used = True
-        weights = self.weights or [None]
-        return weights * outputs if len(weights) == 1 else weights
+    tensors = ()
+    used = False  # whether a loss has asked for them
 
 
-class _Step(threading.local):
-    weights = None  # the RowWeights of the batch whose step is running in this thread
-
-
-_NOW = _Step()
+ROW_WEIGHTS = _RowWeights()
 
 
 @contextmanager
-def weighing(weights):
-    """Inside this `with` block the losses of this thread weigh rows by these tensors. It yields their RowWeights."""
-    before = _NOW.weights
-    _NOW.weights = RowWeights(weights)
+def weighing(tensors):
+    """Inside this `with` block the losses of this thread weigh rows by these tensors."""
+    before = ROW_WEIGHTS.tensors, ROW_WEIGHTS.used
+    ROW_WEIGHTS.tensors, ROW_WEIGHTS.used = tensors, False
     try:
-        yield _NOW.weights
+        yield
     finally:
-        _NOW.weights = before
+        ROW_WEIGHTS.tensors, ROW_WEIGHTS.used = before
 
 
 class Training(Reconstructible):
@@ -164,8 +153,9 @@ class Training(Reconstructible):
         if len(self.loss_weights or y) != len(y):
             raise ValueError(f"compile: {len(self.loss_weights)} loss_weights for {len(y)} outputs")
         y = [like_predictions(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
-        weights = _NOW.weights.use(len(y)) if _NOW.weights else [None] * len(y)
-        return y, predicted, weights
+        weights = ROW_WEIGHTS.tensors or [None]
+        ROW_WEIGHTS.used = True
+        return y, predicted, weights * len(y) if len(weights) == 1 else weights
 
     def losses_of(self, outputs):
         """A list with a loss for each of these outputs."""

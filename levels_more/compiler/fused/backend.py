@@ -13,13 +13,13 @@ from levels.hardware import Spec
 from levels.low_level import BACK_ENDS, PASSES, Graph, Node, NoProgram, Tensor
 from levels.support.storage import LockAll, pinned_address
 from levels_more.compiler import passes
+from levels_more.compiler.functions import Function
 from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
 from levels_more.compiler.fused.gather import check_rows, row_limits
 from levels_more.compiler.fused.loops import address, address_of, check_ours, loop_parts, units_of
 from levels_more.compiler.fused.program_list import Beyond, ProgramList
 from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program
 from levels_more.compiler.fused.threads import WORTH_SHARING, most_threads, shares, threads_for
-from levels_more.compiler.reads import Function
 from levels_more.kernels import elementwise  # noqa: F401 (it adds copy)
 from levels_more.kernels.batched_matmul import has_batches
 

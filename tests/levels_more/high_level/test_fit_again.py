@@ -2,7 +2,9 @@
 
 import functools
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -339,11 +341,11 @@ def closed(number):
 
 
 def read_of(value):
-    """What a trace has read that has read this value."""
-    holder = Module()
-    holder.value = value
+    """What a trace has read that has read this value, or all attributes of this part."""
+    holder = value if isinstance(value, Module) else Module()
+    holder.value = None if holder is value else value
     with hearing() as heard:
-        holder.value  # noqa: B018
+        vars(holder)
     return Reads(heard)
 
 
@@ -375,7 +377,7 @@ def test_what_is_read_tells_values_apart(name):
     for one, other in (PAIRS[name], PAIRS[name][::-1]):
         layer = Scale()
         layer.factors.append(one)
-        places = read_of(vars(layer))
+        places = read_of(layer)
         assert not places.changed()
         layer.factors[1] = other
         assert places.changed()
@@ -387,7 +389,7 @@ def test_what_is_read_tells_values_apart(name):
 def test_a_number_given_again_is_no_change(value):
     layer = Scale()
     layer.factor = value
-    places = read_of(vars(layer))
+    places = read_of(layer)
     layer.factor = type(value)(str(value)) if isinstance(value, (float, int, str)) else value
     assert not places.changed()
 
@@ -413,7 +415,7 @@ def test_a_change_inside_is_heard(name):
     layer = Scale()
     layer.named_factors, layer.inner, layer.weight = {"a": 1.0, "b": 1.0}, lambda x=2.0: x, Variable(1.0)
     layer.part = functools.partial(max, x=2.0)
-    places = read_of([(vars(layer),)])
+    places = read_of(layer)
     layer.weight.assign(3.0)
     assert not places.changed()
     INSIDE[name](layer)
@@ -430,7 +432,55 @@ def test_what_is_not_understood_counts_as_changed(value):
 def test_a_part_inside_of_itself_is_read_once():
     layer = Scale()
     layer.factors.append(layer)
-    assert not read_of(vars(layer)).changed()
+    layer.factors.append(layer.factors)
+    assert not read_of(layer).changed()
+
+
+def test_only_what_a_trace_reads_is_compared():
+    layer = Scale()
+    layer.unread = {1.0}  # of a kind that cannot be compared
+    with hearing() as heard:
+        layer(np.ones((2, 1), "f4"))
+    read = Reads(heard)
+    layer.unread = 5.0
+    assert not read.changed()
+    layer.factors[0] = 5.0
+    assert read.changed()
+
+
+def test_a_new_part_is_heard_where_variables_were_looked_for():
+    model = net()
+    with hearing() as heard:
+        model.trainable_variables  # noqa: B018
+    read = Reads(heard)
+    model.stop_training = True
+    assert not read.changed()
+    model.layers[1].more = Variable(1.0)
+    assert read.changed()
+
+
+def test_each_trace_hears_its_own_thread_and_the_traces_inside():
+    layers, usual = [Scale() for _ in range(4)], Layer.__getattribute__
+    barrier = threading.Barrier(4)
+
+    def work(k):
+        barrier.wait()
+        if k == 3:
+            return [layers[3].factors for _ in range(100)] and []
+        with hearing() as outer:
+            for _ in range(50):
+                layers[k].factors  # noqa: B018
+                with hearing() as inner:
+                    layers[k].built  # noqa: B018
+        assert {name for _, name in inner} == {"built"}
+        return outer
+
+    with ThreadPoolExecutor(4) as threads:
+        heard = [*threads.map(work, range(4))]
+    assert Layer.__getattribute__ is usual
+    for layer, found in zip(layers[:3], heard[:3], strict=True):
+        assert {(id(part), name) for part, name in found} == {(id(layer), "factors"), (id(layer), "built")}
+    assert heard[3] == []
 
 
 def test_a_batch_of_another_size_has_a_program_of_its_own():
