@@ -1,6 +1,7 @@
 """The training loop: passes over data, and epochs of them, with callbacks, validation, a progress bar and Ctrl-C."""
 
 import math
+import threading
 import time
 from array import array
 from collections import deque
@@ -17,10 +18,17 @@ from levels_more.high_level.outputs import PASSES, give_back, states_of
 from levels_more.high_level.program import GRAPH_TRANSFORM, check_fits_losses, step_program
 from levels_more.high_level.progress import hold_interrupts, progress, shows_bars
 from levels_more.high_level.rows import as_list, check_numbers, pack, parts_of
-from levels_more.mid_level.notes import note, noted
 from levels_more.mid_level.stages import cut
 
 _NUMBERS = 2**16  # row numbers in one call that looks ahead, at most: so they stay in the cache
+
+
+class _Running(threading.local):
+    def __init__(self):
+        self.fits = []
+
+
+RUNNING = _Running()  # the trainings that are going on in this thread, the innermost last
 
 
 class Pass:
@@ -37,9 +45,6 @@ class Pass:
         if data.arrays is not None:
             check_fits_losses(self.model, self.training, data.arrays, data.layout)
 
-    def __reduce__(self):
-        return type(None), ()  # a copy of the model, which a callback may make, is not in training
-
     def looks(self):
         """Whether something that the step reads can have changed since the last call."""
         return True
@@ -49,9 +54,8 @@ class Pass:
 
     def on_call_end(self, losses, rows):
         """Called after each call, with its losses [steps] and numbers of rows. Returns whether the pass ends here."""
-        fit = noted(self.model, "fit")
-        if fit is not None:  # a callback of a training evaluates the model
-            fit.check_interrupt()
+        if RUNNING.fits:  # a callback of a training evaluates a model
+            RUNNING.fits[-1].check_interrupt()
 
     def calls(self):
         """Go through the data in calls of a twentieth of a second. Yields (losses, numbers of rows) of a call's steps.
@@ -82,7 +86,7 @@ class Pass:
         for number, element in enumerate(self.data.order):
             rows, layout = pack(self.model, *parts_of(element), self.data.class_weight)
             if number:
-                self.training.check_targets(layout.targets_in(rows))
+                self.training.check_targets(rows[layout.inputs : layout.inputs + layout.targets])
             else:
                 check_fits_losses(self.model, self.training, check_numbers(rows, layout), layout)
             self.on_call_begin()
@@ -176,13 +180,13 @@ class Fit(Pass, Callback):
         Ctrl-C raises KeyboardInterrupt at the end of a call: the model has the weights of the last whole step.
         """
         model = self.model
-        outer = noted(model, "fit"), model.history, model.stop_training  # of a training whose callback calls `fit`
+        outer = model.history, model.stop_training
         shown = self.verbose and not self.lines
         with (
             hold_interrupts() as self.pressed,
             progress(self.data, self.epochs) if shown else nullcontext() as self.bar,
         ):
-            note(model, fit=self)
+            RUNNING.fits.append(self)
             try:
                 heard = [*self.before, *[self.told] * bool(self.callbacks), self]
                 return loops.run_training(model, self.data, self.epochs, heard, one_pass=self.run)
@@ -191,9 +195,9 @@ class Fit(Pass, Callback):
                     self.ahead.hand_over()
                 model.history.params = self.params
                 model.history.epoch = [*range(self.first, self.first + len(model.history.epochs))]  # as in Keras
-                note(model, fit=outer[0])
-                if outer[0] is not None:
-                    _, model.history, model.stop_training = outer
+                RUNNING.fits.pop()
+                if any(fit.model is model for fit in RUNNING.fits):  # a callback of its training called this `fit`
+                    model.history, model.stop_training = outer
 
     def run(self, *_):
         """As in `Pass`; the history gets the losses. Raises RuntimeError if a callback has called `compile`."""

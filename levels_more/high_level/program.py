@@ -119,7 +119,7 @@ def predictions(model, batches):
 
 def check_fits_losses(model, training, rows, layout):
     """Raise ValueError if the targets, or the predictions for the first rows, do not fit the losses of a Training."""
-    y = layout.targets_in(rows)
+    y = rows[layout.inputs : layout.inputs + layout.targets]
     losses = training.check_targets(y)
     asked = [getattr(loss, "probabilities", False) for loss in losses]
     if any(asked):

@@ -48,13 +48,10 @@ class BatchLayout(NamedTuple):
             return ColumnTensors(self.column_layers, rows)
         return dict(zip(self.names, rows, strict=True)) if self.names else unwrap_single(rows)
 
-    def targets_in(self, rows):
-        """The targets among the arrays of a batch."""
-        return rows[self.inputs : self.inputs + self.targets]
-
     def unpacked(self, rows):
         """(x, y, the weights) of the arrays of a batch."""
-        return self.x(rows), unwrap_single(self.targets_in(rows)), list(rows[self.inputs + self.targets :])
+        last = self.inputs + self.targets
+        return self.x(rows), unwrap_single(rows[self.inputs : last]), list(rows[last:])
 
 
 class Batches(NamedTuple):
