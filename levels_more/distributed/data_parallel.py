@@ -12,8 +12,7 @@ from levels_more.checks import expect
 from levels_more.distributed.backend import Rows
 from levels_more.distributed.collectives import broadcast, synchronised, time_limit, world
 from levels_more.distributed.partition import spread
-from levels_more.high_level.listeners import CallbackList, attach
-from levels_more.high_level.loop import RUNNING
+from levels_more.high_level.listeners import RUNNING, CallbackList, attach
 from levels_more.high_level.program import GRAPH_TRANSFORM
 from levels_more.high_level.rows import as_list
 

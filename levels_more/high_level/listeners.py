@@ -1,13 +1,27 @@
 """Who hears of a training: callbacks, which methods they have, and which of them may change what a layer reads."""
 
 import reprlib
+import threading
 
 from levels.high_level import Callback
 from levels_more.checks import takes
 from levels_more.compiler.reads import of_levels
 from levels_more.mid_level.notes import note, noted
 
+
+class _Running(threading.local):
+    def __init__(self):
+        self.fits = []
+
+
+RUNNING = _Running()  # the trainings (`loop.Fit`) that are going on in this thread, the innermost last
 BEGIN, END = "on_train_batch_begin", "on_train_batch_end"  # methods for each batch, which the core's `Callback` lacks
+
+
+def runs_code_of_the_readers(callback):
+    """Whether a callback may change anything that a layer reads: one of the reader's, or one that calls a function."""
+    held = (value for name, value in vars(callback).items() if name != "model")
+    return not of_levels(type(callback)) or any(map(callable, held))
 
 
 class CallbackList(Callback):
@@ -17,6 +31,8 @@ class CallbackList(Callback):
         self.model = model
         self.callbacks = callbacks
         self.first = first
+        self.hears_batches = any(getattr(callback, name, None) for callback in callbacks for name in (BEGIN, END))
+        self.runs_code_of_the_readers = any(map(runs_code_of_the_readers, callbacks))
 
     def tell(self, event, *given, logs):
         """Call the method `event` of each callback that has it, with logs {name: number} if it takes them."""
@@ -36,17 +52,6 @@ class CallbackList(Callback):
 
     def on_train_end(self):
         self.tell("on_train_end", logs=dict(self.model.history.epochs[-1]) if self.model.history.epochs else {})
-
-
-def hears_batches(callback):
-    """Whether a callback has a method for each batch."""
-    return any(getattr(callback, name, None) for name in (BEGIN, END))
-
-
-def runs_code_of_the_readers(callback):
-    """Whether a callback may change anything that a layer reads: one of the reader's, or one that calls a function."""
-    held = (value for name, value in vars(callback).items() if name != "model")
-    return not of_levels(type(callback)) or any(map(callable, held))
 
 
 def attach(callbacks, model, params):

@@ -1,7 +1,6 @@
 """The training loop: passes over data, and epochs of them, with callbacks, validation, a progress bar and Ctrl-C."""
 
 import math
-import threading
 import time
 from array import array
 from collections import deque
@@ -13,7 +12,7 @@ import numpy as np
 from levels.high_level import Callback, epoch_loss, loops
 from levels.low_level import DOOR
 from levels_more.compiler.eager import ACCELERATION
-from levels_more.high_level.listeners import BEGIN, END, CallbackList, attach, hears_batches, runs_code_of_the_readers
+from levels_more.high_level.listeners import BEGIN, END, RUNNING, CallbackList, attach
 from levels_more.high_level.outputs import PASSES, give_back, states_of
 from levels_more.high_level.program import GRAPH_TRANSFORM, check_fits_losses, step_program
 from levels_more.high_level.progress import hold_interrupts, progress, shows_bars
@@ -23,19 +22,12 @@ from levels_more.mid_level.stages import cut
 _NUMBERS = 2**16  # row numbers in one call that looks ahead, at most: so they stay in the cache
 
 
-class _Running(threading.local):
-    def __init__(self):
-        self.fits = []
-
-
-RUNNING = _Running()  # the trainings that are going on in this thread, the innermost last
-
-
 class Pass:
     """Goes through data with a method step(x, y) of a model, such as `test_step`. It owns what this needs."""
 
     every_step = False  # whether each step is a call
     ahead = None  # a LookAhead
+    passes = 0  # how many are done
 
     def __init__(self, step, data):
         self.model = step.__self__
@@ -105,7 +97,9 @@ class Pass:
                 metric.reset_state()
             losses, sizes = self.losses_and_sizes()
             if not sizes:
-                raise ValueError(f"the dataset gave no batch{self.why_empty()}")
+                cure = "; a generator is used up after a pass: give a Dataset, or epochs=1"
+                raise ValueError("the dataset gave no batch" + cure * bool(self.passes))
+            self.passes += 1
             return counted.logs(epoch_loss(losses, sizes))
         finally:
             PASSES.open -= 1
@@ -124,10 +118,6 @@ class Pass:
         if len(losses) == 1:
             return losses[0], sizes[0]
         return np.concatenate(losses or [[]]), [*chain(*sizes)]  # one sum, whatever the length of the calls
-
-    def why_empty(self):
-        """What an error says about data without a batch."""
-        return ""
 
 
 class Validation(Callback):
@@ -159,13 +149,11 @@ class Fit(Pass, Callback):
         self.pressed = []  # an entry for each Ctrl-C
         self.bar = None
         self.lines = verbose == 2 or (verbose == 1 and not shows_bars())
-        steps = data.order.length
-        steps = None if math.isnan(steps) else int(steps)
+        steps = None if math.isnan(data.order.length) else len(data.order)
         self.params = {"verbose": verbose, "epochs": first + epochs, "steps": steps}
         attach(self.callbacks, model, self.params)
         self.told = CallbackList(model, self.callbacks, first)
-        self.every_step = any(map(hears_batches, self.callbacks))
-        self.looks_again = any(map(runs_code_of_the_readers, self.callbacks))
+        self.every_step = self.told.hears_batches
         self.ahead = LookAhead(self, data) if self.may_look_ahead() else None
 
     def may_look_ahead(self):
@@ -181,14 +169,12 @@ class Fit(Pass, Callback):
         """
         model = self.model
         outer = model.history, model.stop_training
+        heard = [*self.before, *[self.told] * bool(self.callbacks), self]
         shown = self.verbose and not self.lines
-        with (
-            hold_interrupts() as self.pressed,
-            progress(self.data, self.epochs) if shown else nullcontext() as self.bar,
-        ):
+        bar = progress(self.data, self.epochs) if shown else nullcontext()
+        with hold_interrupts() as self.pressed, bar as self.bar:
             RUNNING.fits.append(self)
             try:
-                heard = [*self.before, *[self.told] * bool(self.callbacks), self]
                 return loops.run_training(model, self.data, self.epochs, heard, one_pass=self.run)
             finally:
                 if self.ahead is not None:
@@ -207,11 +193,8 @@ class Fit(Pass, Callback):
         self.training.check_steps()
         return self.model.in_order(logs)
 
-    def why_empty(self):
-        return "; a generator is used up after a pass: give a Dataset, or epochs=1" * bool(self.model.history.passes)
-
     def looks(self):
-        return self.looks_again or not self.model.history.passes
+        return self.told.runs_code_of_the_readers or not self.passes
 
     def check_interrupt(self):
         """Raise KeyboardInterrupt if Ctrl-C was pressed, once the history has all steps that changed the weights."""

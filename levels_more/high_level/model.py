@@ -19,14 +19,10 @@ from levels_more.high_level.program import predictions
 from levels_more.high_level.progress import verbosity
 from levels_more.high_level.rows import (
     as_list,
-    batches_of_data,
-    batches_of_rows,
     batches_to_check,
+    batches_to_fit,
     batches_to_predict,
     column_tensors,
-    is_data,
-    rows_to_fit,
-    shuffle_rows,
     unwrap_single,
     validation_share,
 )
@@ -164,15 +160,9 @@ class Model(high_level.Model, Layer):
         share = validation_share(validation_split, validation_data)
         first = check_int(0, "initial_epoch", initial_epoch)
         epochs = max(0, check_int(0, "epochs", epochs) - first)
-        weights = {"sample_weight": sample_weight, "class_weight": class_weight}
-        if is_data(x):
-            if share:
-                raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
-            data, held = batches_of_data(self, x, steps_per_epoch, "steps_per_epoch", y=y, **weights), None
-        else:
-            *rows, numbers, held = rows_to_fit(self, x, y, **weights, share=share, size=validation_batch_size)
-            numbers = shuffle_rows(numbers, seed, first) if shuffle else numbers
-            data = batches_of_rows(*rows, numbers, batch_size, steps_per_epoch, "steps_per_epoch")
+        sizes = batch_size, validation_batch_size
+        order = shuffle, seed, first
+        data, held = batches_to_fit(self, x, y, (sample_weight, class_weight), share, sizes, steps_per_epoch, order)
         if validation_data is not None:
             steps = validation_steps, "validation_steps"
             held = batches_to_check(self, validation_data, None, None, validation_batch_size, *steps)

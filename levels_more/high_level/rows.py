@@ -175,7 +175,7 @@ def parts_of(element):
     return (*element, None)[:3]
 
 
-def batches_of_data(model, x, steps, name, again=False, *, y=None, sample_weight=None, class_weight=None):
+def batches_of_data(model, x, steps, name, again=False, y=None, sample_weight=None, class_weight=None):
     """The Batches of a Dataset or a generator. Data that are not in memory are packed later, batch by batch.
 
     Raises TypeError for y or weights beside a Dataset.
@@ -222,8 +222,10 @@ def split_rows(numbers, share):
     return numbers.take(kept), numbers.skip(kept)
 
 
-def shuffle_rows(numbers, seed, first):
-    """The row numbers in a new order for each epoch, from epoch `first` on, so that a seed gives the later orders."""
+def order_rows(numbers, shuffle, seed, first):
+    """The row numbers of each epoch from `first` on: with `shuffle` in a new order, as the seed gives them."""
+    if not shuffle:
+        return numbers
     numbers = numbers.shuffle(len(numbers), seed)
     for _ in range(first):  # skip the orders of earlier epochs
         numbers.make()
@@ -243,24 +245,30 @@ def validation_share(validation_split, validation_data):
     return check_positive("fit: validation_split", share, zero=True) * (validation_data is None)
 
 
-def rows_to_fit(model, x, y, sample_weight, class_weight, share, size):
-    """(tensors, their BatchLayout, the numbers of the rows to train on, Batches of the last `share` or None).
+def batches_to_fit(model, x, y, weights, share, sizes, steps, order):
+    """(Batches to train on, Batches of the last `share` of the rows to validate or None).
 
-    The Batches for validation have `size` rows each. As in Keras, they do not use `class_weight`.
+    weights: (sample_weight, class_weight); sizes: how many rows a batch has, and one for validation, which, as in
+    Keras, does not use `class_weight`; order: (shuffle, seed, first epoch). Raises TypeError for a share of a Dataset.
     """
-    rows = rows_of(model, x, y, sample_weight, class_weight)
+    if is_data(x):
+        if share:
+            raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
+        return batches_of_data(model, x, steps, "steps_per_epoch", False, y, *weights), None
+    rows = rows_of(model, x, y, *weights)
     numbers = row_numbers(rows[0][0].spec.shape[0])
-    if not share:
-        return *rows, numbers, None
-    numbers, last = split_rows(numbers, share)
-    unweighed = rows if class_weight is None else rows_of(model, x, y, sample_weight)
-    return *rows, numbers, batches_of_rows(*unweighed, last, size)
+    held = None
+    if share:
+        numbers, last = split_rows(numbers, share)
+        unweighed = rows if weights[1] is None else rows_of(model, x, y, weights[0])
+        held = batches_of_rows(*unweighed, last, sizes[1])
+    return batches_of_rows(*rows, order_rows(numbers, *order), sizes[0], steps, "steps_per_epoch"), held
 
 
 def batches_to_check(model, x, y, sample_weight, size, steps, name="steps"):
     """The Batches for `evaluate` or for validation."""
     if is_data(x):
-        return batches_of_data(model, x, steps, name, True, y=y, sample_weight=sample_weight)
+        return batches_of_data(model, x, steps, name, True, y, sample_weight)
     arrays, layout = rows_of(model, x, y, sample_weight)
     return batches_of_rows(arrays, layout, row_numbers(arrays[0].spec.shape[0]), size, steps, name, True)
 

@@ -12,7 +12,7 @@ Each of these parts checks the switch:
     compiler/quick_rows                    rows are prefetched, and the lanes of many sums are added together
     mid_level/composite_ops                a layer, or a loss, is one launch and one record on the tape
     mid_level/update_program               the step of an optimizer is one program
-    high_level/multi_epoch                 several short epochs are one call
+    high_level/loop                        several short epochs are one call
 
 A function that is already compiled keeps its program.
 """
