@@ -12,9 +12,9 @@ from levels_more.checks import expect
 from levels_more.distributed.backend import Rows
 from levels_more.distributed.collectives import broadcast, call_together, time_limit, world
 from levels_more.distributed.partition import spread
-from levels_more.high_level.data_adapter import as_list
-from levels_more.high_level.fit import CallbackList, attach
-from levels_more.high_level.recompile import GRAPH_TRANSFORM
+from levels_more.high_level.listeners import RUNNING, CallbackList, attach
+from levels_more.high_level.program import GRAPH_TRANSFORM
+from levels_more.high_level.rows import as_list
 
 
 def _own_rows(graph, batch):
@@ -123,11 +123,11 @@ class First(Callback):
     def on_train_begin(self, logs):
         for callback in self.listeners.callbacks:
             callback.params = self.params
-        watch = self.model.training.watch
+        fit = RUNNING.fits[-1]
         self.error = sys.exc_info()[1]
         if world().size > 1:
-            self.pressed = watch.pressed
-            watch.pressed = []
+            self.pressed = fit.pressed
+            fit.pressed = []
         self.tell(self.listeners.on_train_begin, logs)
 
     def on_epoch_begin(self, epoch, logs):
@@ -138,7 +138,7 @@ class First(Callback):
         check_equal("weights", hashlib.sha256(b"".join(w.tobytes() for w in self.model.get_weights())).digest())
         self.tell(lambda: self.listeners.on_epoch_end(epoch, logs), logs)
         if world().size > 1 and any(call_together("on_epoch_end", world().comm.allgather, bool(self.pressed))):
-            self.model.training.watch.pressed.append(True)  # the watch, which is called next, checks it
+            RUNNING.fits[-1].pressed.append(True)  # the training, which is called next, checks it
 
     def on_train_end(self, logs):
         if sys.exc_info()[1] is self.error:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from levels.high_level import Callback
 from levels.support.checks import check_bool, check_int, check_positive, real
 from levels_more.checks import called, expect, file_name, takes, word
-from levels_more.high_level.fit import BEGIN, END
+from levels_more.high_level.listeners import BEGIN, END
 from levels_more.low_level.signatures import Arguments
 from levels_more.missing import refuse_arguments
 

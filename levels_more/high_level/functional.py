@@ -8,7 +8,7 @@ from levels.hardware import PLACE
 from levels.low_level import trace
 from levels.support.parts import Reconstructible
 from levels_more.checks import dtype_of, several, sizes, word
-from levels_more.high_level.data_adapter import as_list, unwrap_single
+from levels_more.high_level.rows import as_list, unwrap_single
 from levels_more.mid_level.layers import Arithmetic, operand
 
 

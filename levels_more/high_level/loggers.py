@@ -11,7 +11,7 @@ from levels.low_level import Variable, dce, trace
 from levels.support.checks import check_int
 from levels_more import needed
 from levels_more.checks import file_name
-from levels_more.high_level.data_adapter import unwrap_single
+from levels_more.high_level.rows import unwrap_single
 from levels_more.mid_level.notes import noted
 
 

@@ -15,19 +15,20 @@ from levels.support.tracebacks import short
 from levels.support.trainings import check_parts, uncompiled
 from levels_more.checks import expect, several
 from levels_more.compiler.eager.tapes import GradientTape
-from levels_more.compiler.guards import function
-from levels_more.high_level.data_adapter import answers, as_list, column_tensors, given_batches, is_data, unwrap_single
-from levels_more.high_level.fit import (
-    batches_to_fit,
-    epochs_of,
-    input_batches,
-    rows_to_fit,
-    run_training,
-    validation_share,
-    verbosity,
-)
 from levels_more.high_level.functional import Placeholder, Placeholders, dry_run, in_order
+from levels_more.high_level.loop import Fit, Pass
 from levels_more.high_level.outputs import by_output, print_summary
+from levels_more.high_level.program import predictions
+from levels_more.high_level.progress import verbosity
+from levels_more.high_level.rows import (
+    as_list,
+    batches_to_check,
+    batches_to_fit,
+    batches_to_predict,
+    column_tensors,
+    unwrap_single,
+    validation_share,
+)
 from levels_more.high_level.training import Training
 from levels_more.low_level.autodiff import leading_to
 from levels_more.mid_level.base_layer import Layer
@@ -44,7 +45,6 @@ class Model(high_level.Model, Layer):
 
     chosen = None  # the `Training` that `compile` made
     steps = None  # for a graph: its calls, each after the calls that it needs
-    untraced = frozenset(["history", "stop_training"])  # attributes that may change without any effect on a trace
 
     def __init__(
         self, inputs: Placeholders | None = None, outputs: Placeholders | None = None, name: str | None = None
@@ -53,6 +53,8 @@ class Model(high_level.Model, Layer):
         if graph and name is None and type(self).__name__ == "Model":
             name = numbered("functional")  # as in Keras
         super().__init__(name=name)
+        self.history = None  # set here, so that a first training adds no attribute
+        self.stop_training = False
         if graph:
             self.draw(as_list(inputs), as_list(outputs))
 
@@ -171,18 +173,13 @@ class Model(high_level.Model, Layer):
         share = validation_share(validation_split, validation_data)
         first = check_int(0, "initial_epoch", initial_epoch)
         epochs = max(0, check_int(0, "epochs", epochs) - first)
-        given = self, x, y, sample_weight, class_weight
-        if is_data(x):
-            if share:
-                raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
-            data, held, ahead = batches_to_fit(*given, steps_per_epoch), None, None
-        else:
-            rows, layout, held = rows_to_fit(*given, share, validation_batch_size)
-            data, ahead = epochs_of(rows, layout, batch_size, steps_per_epoch, epochs, shuffle, seed, first)
+        sizes = batch_size, validation_batch_size
+        order = shuffle, seed, first
+        data, held = batches_to_fit(self, x, y, (sample_weight, class_weight), share, sizes, steps_per_epoch, order)
         if validation_data is not None:
             steps = validation_steps, "validation_steps"
-            held = given_batches(self, validation_data, None, None, validation_batch_size, *steps)
-        return run_training(self, data, epochs, verbose, callbacks, held, first, ahead)
+            held = batches_to_check(self, validation_data, None, None, validation_batch_size, *steps)
+        return Fit(self, data, epochs, first, verbose, callbacks, held).train()
 
     @short
     def evaluate(
@@ -199,8 +196,8 @@ class Model(high_level.Model, Layer):
 
         `sample_weight` weighs the loss, not the metrics. `verbose` is accepted as in Keras, but nothing is shown.
         """
-        data = given_batches(self, x, y, sample_weight, batch_size, steps)
-        logs = self.training.one_pass(function(self.test_step), data)
+        data = batches_to_check(self, x, y, sample_weight, batch_size, steps)
+        logs = Pass(self.test_step, data).run()
         return_dict = check_bool("evaluate: return_dict", return_dict)
         return self.in_order(logs) if return_dict else unwrap_single([*logs.values()])
 
@@ -216,8 +213,10 @@ class Model(high_level.Model, Layer):
 
         `verbose` is accepted as in Keras, but nothing is shown. Raises ValueError if there is no batch.
         """
-        batches = input_batches(self, x, check_int(1, "predict: batch_size", batch_size), steps)
-        found = [[part.numpy() for part in parts] for parts in zip(*map(as_list, answers(self, batches)), strict=True)]
+        batches = batches_to_predict(self, x, check_int(1, "predict: batch_size", batch_size), steps)
+        found = [
+            [part.numpy() for part in parts] for parts in zip(*map(as_list, predictions(self, batches)), strict=True)
+        ]
         if not found:
             raise ValueError("predict: the dataset gave no batch")
         return unwrap_single([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])

@@ -5,7 +5,7 @@ import threading
 
 from levels.low_level import apply
 from levels.support.parts import Reconstructible
-from levels_more.high_level.data_adapter import as_list
+from levels_more.high_level.rows import as_list
 from levels_more.low_level.ops import reshape
 from levels_more.mid_level.metrics import Mean, expect_logits
 from levels_more.mid_level.notes import noted

@@ -10,7 +10,7 @@ from levels.support.parts import Reconstructible
 from levels_more import low_level
 from levels_more import mid_level as wide
 from levels_more.checks import as_python
-from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.reads import of_levels
 from levels_more.high_level.functional import Call, Input
 from levels_more.high_level.model import Model, Sequential
 from levels_more.high_level.training import Training

@@ -49,19 +49,6 @@ def arrays_of(x, name):
     return found
 
 
-def check_rows(rows, layout):
-    """Return the tensors of a `BatchLayout`. Raise ValueError unless all have as many rows, and at least one."""
-    first = rows[0].spec.shape[:1]
-    for tensor in rows:
-        if tensor.spec.shape[:1] != first or first < (1,):
-            kinds = [("x", layout.inputs), ("y", layout.targets), ("sample_weight", layout.weights)]
-            names = [name for name, count in kinds for _ in range(count)]
-            counts = [(*tensor.spec.shape, 0)[0] for tensor in rows]
-            told = ", ".join(f"{name} has {count} rows" for name, count in zip(names, counts, strict=True))
-            raise ValueError(f"{told}; expected as many in each, and at least one")
-    return rows
-
-
 def _array_of(values, name):
     try:
         array = values if isinstance(values, np.ndarray) else None

@@ -1,30 +1,24 @@
-"""What `compile` chose, and passes over data with it: several losses, metrics, weights of rows, cached programs."""
+"""What `compile` chose: the optimizer, the losses and the metrics of a model, with the weights of rows."""
 
 import functools
-import time
-from itertools import chain
+import threading
+from contextlib import contextmanager
 
 import numpy as np
 
 from levels import mid_level
-from levels.high_level import epoch_loss
 from levels.low_level import as_tensor
 from levels.support.checks import check_positive, lookup
 from levels.support.parts import Reconstructible
-from levels_more.checks import takes
-from levels_more.high_level.data_adapter import as_list, checked, pack, parts_of, y_as
-from levels_more.high_level.outputs import PASSES, Counted, give_back, names_of, states_of
-from levels_more.high_level.recompile import CachedFunction
-from levels_more.high_level.tables import check_rows
+from levels_more.high_level.outputs import Counted, names_of
+from levels_more.high_level.rows import as_list
+from levels_more.high_level.targets import like_predictions
 from levels_more.low_level.ops import reduce_mean
 from levels_more.mid_level import losses, metrics
 from levels_more.mid_level.losses import LOSSES, weighted
 from levels_more.mid_level.metrics import METRICS, expect_logits
 from levels_more.mid_level.names import snake_case
 from levels_more.mid_level.optimizers import OPTIMIZERS
-from levels_more.mid_level.stages import cut
-
-PIECE_SECONDS = 0.05  # the time that a call with several steps should take
 
 
 def spelled(table, name):
@@ -85,14 +79,33 @@ def loss_of(loss, y, predicted, weight):
     return reduce_mean(each) if each.spec.shape else each
 
 
+class _RowWeights(threading.local):
+    """The weights of the rows of the batch whose step this thread runs: none, one tensor, or one for each output."""
+
+    tensors = ()
+    used = False  # whether a loss has asked for them
+
+
+ROW_WEIGHTS = _RowWeights()
+
+
+@contextmanager
+def weighing(tensors):
+    """Inside this `with` block the losses of this thread weigh rows by these tensors."""
+    before = ROW_WEIGHTS.tensors, ROW_WEIGHTS.used
+    ROW_WEIGHTS.tensors, ROW_WEIGHTS.used = tensors, False
+    try:
+        yield
+    finally:
+        ROW_WEIGHTS.tensors, ROW_WEIGHTS.used = before
+
+
 class Training(Reconstructible):
     """Losses and metrics, for each output or for all. Each loss is multiplied by one of the `loss_weights`.
 
     In a list an output's loss may be None. Raises TypeError if the optimizer or the only loss is None, ValueError for
     an unknown name and for a list without a loss.
     """
-
-    untraced = frozenset(["programs", "row_weights", "rows_weighed", "steps_per_call", "watch"])  # as in `Model`
 
     def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
         several = isinstance(loss, (list, tuple))
@@ -111,16 +124,11 @@ class Training(Reconstructible):
         if loss_weights is not None:
             name = "compile: one of the loss_weights"
             self.loss_weights = [check_positive(name, weight, zero=True) for weight in loss_weights]
-        self.programs = {}  # (step, BatchLayout) -> its CachedFunction
-        self.row_weights = []  # the weights of the rows of the batch that is traced now
-        self.rows_weighed = False  # whether a loss has read them
-        # steps in a call, see `pieces`; the listener while `fit` runs
-        self.steps_per_call = 1
-        self.watch = None
+        self.programs = {}  # (a method of the model, BatchLayout) -> its StepProgram
 
     def __getstate__(self):
-        """The state of a copy: all but the programs, which use this model's variables, and the listener of `fit`."""
-        return vars(self) | {"programs": {}, "watch": None}
+        """The state of a copy: all but the programs, which use this model's variables."""
+        return vars(self) | {"programs": {}}
 
     metrics = property(lambda self: self.counted.all, doc="All metrics, and the losses of several outputs.")
 
@@ -144,8 +152,9 @@ class Training(Reconstructible):
             raise ValueError(f"{told}; {cure}" if len(losses) != len(predicted) else told)
         if len(self.loss_weights or y) != len(y):
             raise ValueError(f"compile: {len(self.loss_weights)} loss_weights for {len(y)} outputs")
-        y = [y_as(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
-        weights = self.row_weights or [None]
+        y = [like_predictions(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
+        weights = ROW_WEIGHTS.tensors or [None]
+        ROW_WEIGHTS.used = True
         return y, predicted, weights * len(y) if len(weights) == 1 else weights
 
     def losses_of(self, outputs):
@@ -162,7 +171,6 @@ class Training(Reconstructible):
 
     def summed(self, model, y, predicted, weights):
         """The sum of the losses of all outputs, for targets y [batch, …], and of the penalties of all layers."""
-        self.rows_weighed = True
         each = []
         shares = self.loss_weights or [1.0] * len(y)
         terms = zip(self.losses_of(predicted), y, predicted, weights, shares, self.counted.losses, strict=True)
@@ -177,72 +185,6 @@ class Training(Reconstructible):
         first, *others = each + model.losses
         return sum(others, first)
 
-    def on_rows(self, step, layout, rows):
-        """step(x, y) on the arrays of a batch. Raises ValueError if a user's step ignores the weights of rows."""
-        x, y, self.row_weights = layout.unpacked(rows)
-        try:
-            result = step(x, y)
-            if result is None or isinstance(result, dict | list | tuple):
-                told = f"{step.__qualname__}: it returns {'None' if result is None else f'a {type(result).__name__}'}"
-                raise TypeError(f"{told}; expected the loss, one number: metrics go into compile(metrics=…)")
-            if self.row_weights and not self.rows_weighed:
-                cure = "call self.training.loss(self, y, predicted), which does"
-                raise ValueError(f"{step.__qualname__} does not heed the weights of rows; {cure}")
-            return result
-        finally:
-            self.row_weights = []
-            self.rows_weighed = False
-
-    def step_program(self, step, layout, look=True):
-        """step(x, y) as a `CachedFunction` of the arrays of a batch, made once for each step and layout.
-
-        With `look` it is traced again if something that its trace read has changed since.
-        """
-        if (step, layout) not in self.programs:
-            if not takes(step, 2):
-                cure = f"write def {step.__name__}(self, x, y), and return the loss, one number"
-                raise TypeError(f"{step.__qualname__}: fit calls it with a batch's x and y; {cure}")
-            kept = CachedFunction(step.__self__, lambda *rows: self.on_rows(step, layout, rows))
-            self.programs[step, layout] = kept
-        kept = self.programs[step, layout]
-        return kept.current() if look else kept
-
-    def pieces(self, step, data, listener, look):
-        """Go through the data in calls of a twentieth of a second. Yields (losses, numbers of rows) of a call's steps.
-
-        The first call is one step, and the time that a call takes sets the number of steps of the next. For data that
-        is not in memory, each batch is a call. With a `listener`, each step is a call. `look`: see `step_program`.
-        """
-        if data.layout is None:
-            for number, element in enumerate(data):
-                rows, layout = pack(step.__self__, *parts_of(element), data.class_weight)
-                check_rows(rows, layout)
-                if number:
-                    self.check_targets(rows[layout.inputs : layout.inputs + layout.targets])
-                else:
-                    checked(step.__self__, rows, layout)
-                if listener:
-                    listener.on_step_begin()
-                yield self.step_program(step, layout)(*rows).numpy().reshape(1), [len(rows[0])]
-            return
-        program = self.step_program(step, data.layout, look)
-        ahead = None if look or self.watch is None else self.watch.ahead
-        if ahead and ahead.may(self.steps_per_call):
-            yield ahead.epoch(program, self, step.__self__.history)
-            return
-        for part in cut(data.iterate(), lambda: 1 if listener else self.steps_per_call):
-            if listener:
-                listener.on_step_begin()
-                program = self.step_program(step, data.layout, listener.look)
-            begun = time.perf_counter()
-            losses = program.over(*data.arrays, part).numpy()
-            self.timed(len(part), begun)
-            yield losses, [len(batch) for batch in part]
-
-    def timed(self, steps, begun):
-        """Set `steps_per_call`, given that so many steps took the time since `begun`."""
-        self.steps_per_call = max(1, int(PIECE_SECONDS * steps / (time.perf_counter() - begun)))
-
     def check_steps(self):
         """Raise OverflowError if a schedule's count of steps can no longer grow: 2²⁴ + 1 is 2²⁴ in float32."""
         steps = getattr(self.optimizer, "iterations", None)
@@ -254,47 +196,3 @@ class Training(Reconstructible):
         ):
             cure = "train in float64, or let the learning rate be a number"
             raise OverflowError(f"the optimizer has taken {2**24:,} steps, and float32 counts no further: {cure}")
-
-    def one_pass(self, step, data, history=None):
-        """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
-        step = step.__wrapped__  # the plain method: `step_program` compiles and caches it
-        states = states_of(self.metrics) if PASSES.open else None  # then a callback has called `evaluate` after a batch
-        PASSES.open += 1
-        try:
-            return self.counted_pass(step, data, history)
-        finally:
-            PASSES.open -= 1
-            if states is not None:
-                give_back(self.metrics, states)
-
-    def counted_pass(self, step, data, history):
-        """As `one_pass`, for a method of the model. Raises RuntimeError if `compile` was called during the training."""
-        losses = []
-        sizes = []
-        watch = self.watch if history is not None else None
-        if history is not None and watch is None:
-            raise RuntimeError("fit: a callback has compiled the model anew; call compile before fit, or after it")
-        for metric in self.counted.all:
-            metric.reset_state()
-        look = watch is None or not history.passes or watch.look  # whether anything can have changed
-        listener = watch if watch is not None and watch.every_step else None
-        for piece, rows in self.pieces(step, data, listener, look):
-            losses.append(piece)
-            sizes.append(rows)
-            if watch is not None:
-                history.passes.append(piece)
-                watch.on_call_end(piece, rows)
-            if self.watch is not None:
-                self.watch.check_interrupt()
-            if listener and step.__self__.stop_training:  # set by a callback after this batch
-                break
-        if not sizes:
-            cure = "; a generator is used up after a pass: give a Dataset, or epochs=1"
-            raise ValueError("the dataset gave no batch" + cure * bool(history and history.passes))
-        if history is not None:
-            self.check_steps()
-        if len(losses) > 1:  # one sum, so that the result does not depend on the length of the calls
-            losses = [np.concatenate(losses)]
-            sizes = [[*chain(*sizes)]]
-        logs = self.counted.logs(epoch_loss(losses[0], sizes[0]))
-        return logs if history is None else step.__self__.in_order(logs)

@@ -9,7 +9,7 @@ from levels.low_level import (
 )
 from levels.support.fronts import public
 from levels_more import compiler  # (it adds passes and back ends)
-from levels_more.compiler.guards import Function, function
+from levels_more.compiler.functions import Function, function
 from levels_more.compiler.passes import constant_fold, cse
 from levels_more.low_level import nn, vjps  # (the second adds rules)
 from levels_more.low_level.autodiff import backward, grad, stop_gradient

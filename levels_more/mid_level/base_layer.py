@@ -14,7 +14,7 @@ from levels.low_level import Operators, Tensor, Variable, as_tensor
 from levels.support.checks import check_bool, lookup
 from levels.support.tracebacks import short
 from levels_more.checks import as_int64
-from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.reads import of_levels
 from levels_more.low_level.module import Module
 from levels_more.mid_level.initializers import INITIALIZERS
 from levels_more.mid_level.names import numbered, snake_case

@@ -66,10 +66,8 @@ class Dataset(mid_level.Dataset):
     """A dataset of any elements: tensors, text, tuples or dicts of them. `arrays` is None if it passes no row numbers.
 
     `stages` are all datasets from the source to this one, each with its `stage`, a name. `length` is infinite if the
-    dataset never ends, and NaN if it is known only after a pass. Level 5 sets `layout` and `class_weight`.
+    dataset never ends, and NaN if it is known only after a pass.
     """
-
-    layout = class_weight = None
 
     def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
         self.iterate = make  # as `make`, but not collated: a long pass starts at once

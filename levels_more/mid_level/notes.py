@@ -8,6 +8,8 @@ NOTES = "_of_levels"  # the attribute that holds the notes on a part
 class _Notes(SimpleNamespace):
     """The notes on one part. (It is no dict, so a module does not look for variables in it.)"""
 
+    untraced = True  # no trace depends on them
+
 
 def note(part, **found):
     """Write notes on a part, by name."""

@@ -7,10 +7,10 @@ from operator import is_
 
 from levels.low_level import Replay, Tensor
 from levels.support.parts import Reconstructible
-from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import at_once
-from levels_more.compiler.guards import Function
+from levels_more.compiler.functions import Function
+from levels_more.compiler.reads import of_levels
 
 _OFTEN = 3  # after more renewals than this, the next one is likely to come soon: then op by op is quicker
 

@@ -18,9 +18,9 @@ from levels.low_level import Variable
 from levels.mid_level import Layer
 from levels_more import needed
 from levels_more.checks import expect, file_name
-from levels_more.high_level.data_adapter import BatchLayout, as_list, column_layers_of
 from levels_more.high_level.functional import Input, dry_run
 from levels_more.high_level.model import Model
+from levels_more.high_level.rows import BatchLayout, as_list, column_layers_of
 from levels_more.high_level.serialization import reader, written
 from levels_more.mid_level import notes
 from levels_more.mid_level.base_layer import mark

@@ -10,8 +10,8 @@ from levels.low_level import Variable, dce, trace
 from levels_more import needed
 from levels_more.checks import file_name
 from levels_more.compiler.passes import cse
-from levels_more.high_level.data_adapter import as_list, unwrap_single
 from levels_more.high_level.model import Model
+from levels_more.high_level.rows import as_list, unwrap_single
 from levels_more.saving.files import replace
 from levels_more.saving.model import check_built, specs_of
 

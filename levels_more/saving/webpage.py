@@ -14,7 +14,7 @@ import numpy as np
 from levels.mid_level import Dense
 from levels_more import needed
 from levels_more.checks import expect, file_name
-from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.reads import of_levels
 from levels_more.high_level.model import Model, Sequential
 from levels_more.mid_level.layers import ACTIVATIONS
 from levels_more.saving.files import replace

@@ -6,7 +6,7 @@ from types import FunctionType
 from levels.support.checks import check_int
 from levels_more import high_level
 from levels_more.checks import expect
-from levels_more.high_level.data_adapter import is_data
+from levels_more.high_level.rows import is_data
 from levels_more.high_level.serialization import CLASSES, FUNCTIONS
 from levels_more.high_level.training import spelled
 from levels_more.mid_level.notes import noted

@@ -6,7 +6,9 @@ import pytest
 from levels import low_level as core
 from levels_more import low_level, tensorflow, torch
 from levels_more.checks import as_int64
-from levels_more.high_level.data_adapter import as_rows, whole_of
+from levels_more.high_level import Model
+from levels_more.high_level.rows import inputs_of
+from levels_more.high_level.targets import as_classes
 from levels_more.mid_level import Dataset
 
 NUMBERS = [2**24 + 1, -(2**24) - 1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 2**63, 2**64 - 1]
@@ -18,6 +20,11 @@ def from_file(number, folder):
     return next(iter(Dataset.from_csv(str(path))))["n"]
 
 
+class Whole(Model):
+    def call(self, x):
+        return x
+
+
 WAYS = {  # one whole number in, as Python has it or as an array of one; and out again
     "constant": lambda n, array, _: core.constant(array),
     "constant of a list": lambda n, array, _: core.constant([n]),
@@ -27,8 +34,8 @@ WAYS = {  # one whole number in, as Python has it or as an array of one; and out
     "Dataset of a list": lambda n, array, _: next(iter(Dataset.from_tensor_slices([n]))),
     "Dataset, in batches": lambda n, array, _: next(iter(Dataset.from_tensor_slices(array).batch(1))),
     "from_csv": lambda n, array, folder: from_file(n, folder),
-    "rows of fit": lambda n, array, _: as_rows(array, np.dtype("f4"), True),
-    "targets of fit": lambda n, array, _: whole_of(array),
+    "rows of fit": lambda n, array, _: inputs_of(Whole(), array)[0][0],
+    "targets of fit": lambda n, array, _: as_classes(array),
     "torch.tensor": lambda n, array, _: torch.tensor([n]),
     "torch.tensor of an array": lambda n, array, _: torch.tensor(array),
     "tf.constant": lambda n, array, _: tensorflow.constant([n]),

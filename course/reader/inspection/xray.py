@@ -52,13 +52,15 @@ def compiled(model, x, y=None):
 def observed(model, x, y, listener, guest):
     """Run the step once without recording, to compile kernels, then five times with: return the quickest as an Xray."""
     from levels.high_level import batches_of
+    from levels.low_level import gather
 
     rows = x[0] if isinstance(x, (list, tuple)) else x
     if hasattr(model, "test_step"):  # a model of levels_more: its batches have another layout
-        from levels_more.high_level.data_adapter import given_batches
+        from levels_more.high_level.rows import batches_to_check
 
-        data = given_batches(model, x, y, None, len(rows), 1)
-        x, y, _ = data.layout.unpacked(next(iter(data)))
+        data = batches_to_check(model, x, y, None, len(rows), 1)
+        first = next(iter(data.order.iterate()))
+        x, y, _ = data.layout.unpacked([gather(array, first) for array in data.arrays])
     else:
         data = batches_of(model, x, y, len(rows))
         x, y = next(iter(data))

@@ -10,7 +10,7 @@ Each of these parts checks the switch:
     compiler/eager/small_ops               a small launch runs a program of level 1, not a loop that numba compiled
     compiler/eager/backward                the backward pass over a tape of a known structure is one program
     mid_level/update_program               the step of an optimizer is one program
-    high_level/multi_epoch                 several short epochs are one call
+    high_level/loop                        several short epochs are one call
 
 A function that is already compiled keeps its program.
 """

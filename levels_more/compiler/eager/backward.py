@@ -11,9 +11,9 @@ from operator import is_
 import numpy as np
 
 from levels.low_level import DOOR, VJPS, NoProgram, Replay, Watcher
-from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
-from levels_more.compiler.guards import Function
+from levels_more.compiler.functions import Function
+from levels_more.compiler.reads import of_levels
 
 _SELDOM = 8  # tapes of a structure that are first walked op by op: a program takes a tenth of a second to make
 _MOST = 256  # structures in the cache

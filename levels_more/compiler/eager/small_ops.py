@@ -20,11 +20,12 @@ from levels.hardware import Index
 from levels.kernels import BACKENDS, ELEMENTWISE, KERNELS, PLAN_FINISHERS, UPDATES, Plan, reduced
 from levels.low_level import Node, NoProgram
 from levels.support.compiled import compile_cpu
-from levels_more.compiler.dependencies import of_levels, watch
 from levels_more.compiler.eager import ACCELERATION
+from levels_more.compiler.functions import watch
 from levels_more.compiler.fused.gather import gather_program
 from levels_more.compiler.fused.loops import LoopWriter, address, address_of, loop_of, merged_axes
 from levels_more.compiler.fused.programs import column_program, sum_program, write_sums
+from levels_more.compiler.reads import of_levels
 from levels_more.compiler.typed_assembler import KIND, all_lanes, assembler
 from levels_more.hardware.locks import once
 from levels_more.kernels.batched_matmul import products_of

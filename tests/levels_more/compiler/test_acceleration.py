@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from levels_more.compiler.eager import ACCELERATION, backward, small_ops
-from levels_more.high_level import Sequential, multi_epoch
+from levels_more.high_level import Sequential
+from levels_more.high_level.loop import LookAhead
+from levels_more.high_level.rows import batches_of_rows, row_numbers
 from levels_more.kernels import PLANS
 from levels_more.low_level import GradientTape, Variable, constant
 from levels_more.mid_level import SGD, BinaryCrossentropy, Dense, update_program
@@ -50,7 +52,8 @@ def test_off_each_op_is_launched_alone_and_the_bits_are_the_same(switch):
 
 def test_each_piece_asks_the_switch(switch):
     switch.on = False
-    assert multi_epoch.LookAhead([0], 1, 2).single
+    rows = batches_of_rows((constant(X),), None, row_numbers(60), 6)
+    assert LookAhead(None, rows).single
     optimizer, w = SGD(0.1), Variable(np.ones(3))
     optimizer.build([w])
     step = update_program.EagerStep(optimizer, optimizer.update)

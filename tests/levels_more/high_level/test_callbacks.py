@@ -1,5 +1,6 @@
 """Level 5's callbacks: what they do to a training, and that a training survives them."""
 
+import copy
 import csv
 import json
 import math
@@ -692,3 +693,13 @@ def test_a_second_training_puts_no_worse_model_in_the_place_of_the_best(tmp_path
         callbacks = [LambdaCallback(on_epoch_end=tell), checkpoint, LambdaCallback(on_epoch_end=keep)]
         model.fit(X, Y, epochs=epochs, verbose=0, callbacks=callbacks)
     assert kept[1] == kept[2] == kept[3] and len({*kept}) == 3
+
+
+def test_a_copy_of_a_model_in_training_trains_alone():
+    copies = []
+    model = Sequential([Dense(1)])
+    model.compile("sgd", "mse")
+    keeps = LambdaCallback(on_epoch_end=lambda epoch, logs: copies.append(copy.deepcopy(model)))
+    x, y = np.ones((4, 2), "f4"), np.ones((4, 1), "f4")
+    whole = model.fit(x, y, epochs=3, verbose=0, callbacks=[keeps]).losses.tolist()
+    assert copies[0].fit(x, y, epochs=2, verbose=0).losses.tolist() == whole[1:]

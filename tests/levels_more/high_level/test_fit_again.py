@@ -2,18 +2,19 @@
 
 import functools
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from course import tasks
-from levels_more.compiler.dependencies import changed
+from levels_more.compiler.reads import Reads, hearing
 from levels_more.hardware import pool
 from levels_more.high_level import EarlyStopping, LambdaCallback, Model, ReduceLROnPlateau, Sequential
-from levels_more.high_level.recompile import places_of
 from levels_more.kernels import use
-from levels_more.low_level import GradientTape, Variable, constant, function, reduce_mean, reduce_sum
+from levels_more.low_level import GradientTape, Module, Variable, constant, function, reduce_mean, reduce_sum
 from levels_more.mid_level import L2, SGD, Adam, Dataset, Dense, Layer, Loss, MeanSquaredError, Metric
 
 RINGS = tasks.rings()
@@ -312,12 +313,13 @@ def test_what_data_change_between_two_batches_is_heard():
 
 
 def test_a_callback_of_ours_traces_nothing_anew(monkeypatch):
-    """Also if a layer holds what is not understood: these callbacks change only weights and rates."""
+    """Also if a layer reads what is not understood: these callbacks change only weights and rates."""
     traced = []
     model = net()
-    model.layers[1].held = iter([])
+    for layer in model.layers:
+        layer.held = iter([])
     call = Dense.call
-    monkeypatch.setattr(Dense, "call", lambda self, x: traced.append(self) or call(self, x))
+    monkeypatch.setattr(Dense, "call", lambda self, x: traced.append(self.held) or call(self, x))
     model.fit(X, Y, batch_size=50, epochs=1, verbose=0)
     once = len(traced)
     traced.clear()
@@ -336,6 +338,15 @@ def test_programs_of_former_graphs_are_let_go():
 
 def closed(number):
     return lambda x: x * number
+
+
+def read_of(value):
+    """What a trace has read that has read this value, or all attributes of this part."""
+    holder = value if isinstance(value, Module) else Module()
+    holder.value = None if holder is value else value
+    with hearing() as heard:
+        vars(holder)
+    return Reads(heard)
 
 
 class Plain:
@@ -366,21 +377,21 @@ def test_what_is_read_tells_values_apart(name):
     for one, other in (PAIRS[name], PAIRS[name][::-1]):
         layer = Scale()
         layer.factors.append(one)
-        places = places_of(layer)
-        assert not changed(places)
+        places = read_of(layer)
+        assert not places.changed()
         layer.factors[1] = other
-        assert changed(places)
+        assert places.changed()
         layer.factors[1] = one
-        assert not changed(places)
+        assert not places.changed()
 
 
 @pytest.mark.parametrize("value", [1.5, float("nan"), "relu", 10**30, None, True])
 def test_a_number_given_again_is_no_change(value):
     layer = Scale()
     layer.factor = value
-    places = places_of(layer)
+    places = read_of(layer)
     layer.factor = type(value)(str(value)) if isinstance(value, (float, int, str)) else value
-    assert not changed(places)
+    assert not places.changed()
 
 
 INSIDE = {  # what is changed, deep in a layer
@@ -404,24 +415,72 @@ def test_a_change_inside_is_heard(name):
     layer = Scale()
     layer.named_factors, layer.inner, layer.weight = {"a": 1.0, "b": 1.0}, lambda x=2.0: x, Variable(1.0)
     layer.part = functools.partial(max, x=2.0)
-    places = places_of([(layer,)])
+    places = read_of(layer)
     layer.weight.assign(3.0)
-    assert not changed(places)
+    assert not places.changed()
     INSIDE[name](layer)
-    assert changed(places)
+    assert places.changed()
 
 
 @pytest.mark.parametrize(
     "value", [{1.0}, np.ones(2**20), np.array([None]), lambda x: x * np.random.rand(), lambda x: time.time(), iter([])]
 )
 def test_what_is_not_understood_counts_as_changed(value):
-    assert changed(places_of(value)) and changed(places_of([value]))
+    assert read_of(value).changed() and read_of([value]).changed()
 
 
 def test_a_part_inside_of_itself_is_read_once():
     layer = Scale()
     layer.factors.append(layer)
-    assert not changed(places_of(layer))
+    layer.factors.append(layer.factors)
+    assert not read_of(layer).changed()
+
+
+def test_only_what_a_trace_reads_is_compared():
+    layer = Scale()
+    layer.unread = {1.0}  # of a kind that cannot be compared
+    with hearing() as heard:
+        layer(np.ones((2, 1), "f4"))
+    read = Reads(heard)
+    layer.unread = 5.0
+    assert not read.changed()
+    layer.factors[0] = 5.0
+    assert read.changed()
+
+
+def test_a_new_part_is_heard_where_variables_were_looked_for():
+    model = net()
+    with hearing() as heard:
+        model.trainable_variables  # noqa: B018
+    read = Reads(heard)
+    model.stop_training = True
+    assert not read.changed()
+    model.layers[1].more = Variable(1.0)
+    assert read.changed()
+
+
+def test_each_trace_hears_its_own_thread_and_the_traces_inside():
+    layers, usual = [Scale() for _ in range(4)], Layer.__getattribute__
+    barrier = threading.Barrier(4)
+
+    def work(k):
+        barrier.wait()
+        if k == 3:
+            return [layers[3].factors for _ in range(100)] and []
+        with hearing() as outer:
+            for _ in range(50):
+                layers[k].factors  # noqa: B018
+                with hearing() as inner:
+                    layers[k].built  # noqa: B018
+        assert {name for _, name in inner} == {"built"}
+        return outer
+
+    with ThreadPoolExecutor(4) as threads:
+        heard = [*threads.map(work, range(4))]
+    assert Layer.__getattribute__ is usual
+    for layer, found in zip(layers[:3], heard[:3], strict=True):
+        assert {(id(part), name) for part, name in found} == {(id(layer), "factors"), (id(layer), "built")}
+    assert heard[3] == []
 
 
 def test_a_batch_of_another_size_has_a_program_of_its_own():

@@ -14,7 +14,7 @@ from levels.low_level import functions
 from levels_more.compiler.eager import backward
 from levels_more.hardware import exp, log, pool
 from levels_more.high_level import Sequential
-from levels_more.high_level.data_adapter import batches_for
+from levels_more.high_level.rows import batches_for
 from levels_more.kernels import counted
 from levels_more.low_level import DOOR, Replay, constant, device, eager, function
 from levels_more.mid_level import SGD, Adam, BatchNormalization, Dataset, Dense, Dropout

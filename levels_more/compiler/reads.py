@@ -1,0 +1,247 @@
+"""What the step of a model has read, noted while it is traced. When one of these values changes, its program is stale.
+
+Each read of an attribute of a part, such as a layer, is heard, whatever its name and whoever reads it. What was read is
+compared in depth: lists, dicts, small arrays, plain objects, classes, and functions with the globals and closure cells
+that they read. A value of a kind that is not handled here always counts as changed, so that the step is traced again.
+"""
+
+import functools
+import hashlib
+import math
+import operator
+import sys
+import threading
+import types
+from contextlib import contextmanager
+from itertools import chain, repeat
+from operator import attrgetter, is_
+
+import numpy as np
+
+from levels.hardware import Spec
+from levels.low_level import Module, Tensor, Variable
+from levels.support.compiled import globals_read
+from levels.support.parts import Reconstructible, find_parts
+
+TEXTS = {type(None), bool, int, float, complex, str}  # types whose values are the same if their reprs are
+_MISSING = object()  # stands for an attribute or a global that is not there
+_LARGEST = 2**20  # bytes of an array that is read before each run; a larger one always counts as changed
+_FIXED = "builtins", "abc"  # modules whose classes do not change
+
+
+def of_levels(value):
+    """Whether a class, a function or a module belongs to `levels` or `levels_more`. These do not change."""
+    name = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
+    return (name or "").partition(".")[0] in ("levels", "levels_more")
+
+
+def same(now, value):
+    """Whether these are one object, or numbers or strings of one type and repr. So 0.0 is not -0.0."""
+    return now is value or (type(now) is type(value) and type(now) in TEXTS and repr(now) == repr(value))
+
+
+def cell_content(cell):
+    """The content of a closure cell, or the cell itself while it is empty."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return cell
+
+
+_PARTS = Reconstructible, Module  # each part of a model is of one of these classes
+_ALL, _INSIDE = object(), object()  # in place of a name: all attributes; the parts and variables in them
+# modules that read `__dict__`, and what they look for; no trace depends on the notes
+_READ_DICTS = {
+    "levels.support.parts": _INSIDE,
+    "levels_more.high_level.model": _INSIDE,
+    "levels_more.mid_level.notes": None,
+    __name__: None,  # one of the two classes of parts asks the other, which hears it, too
+}
+
+
+class _Traces(threading.local):
+    """The reads of the innermost trace of this thread, [(part, name), …], and how many traces run in all threads."""
+
+    heard = None
+    running = []
+    lock = threading.Lock()
+
+
+_TRACES = _Traces()
+
+
+def _hearer(kind):
+    """The `__getattribute__` of a class of parts while a trace is running."""
+
+    def __getattribute__(part, name):
+        if _TRACES.heard is not None:
+            reader = sys._getframe(1).f_globals.get("__name__") if name == "__dict__" else None
+            _TRACES.heard.append((part, name if reader is None else _READ_DICTS.get(reader, _ALL)))
+        return super(kind, part).__getattribute__(name)
+
+    return __getattribute__
+
+
+@contextmanager
+def hearing():
+    """Inside this `with` block this thread's reads of parts' attributes go to the list that it yields: (part, name).
+
+    It may be opened inside another one, which then hears the same reads, and in several threads at once. Only while one
+    is open do parts hear reads, because each read takes longer then.
+    """
+    outer, heard = _TRACES.heard, []
+    with _TRACES.lock:
+        _TRACES.running.append(heard)
+        for kind in _PARTS if len(_TRACES.running) == 1 else ():
+            kind.__getattribute__ = _hearer(kind)
+    _TRACES.heard = heard
+    try:
+        yield heard
+    finally:
+        _TRACES.heard = outer
+        with _TRACES.lock:
+            _TRACES.running.pop()
+            for kind in _PARTS if not _TRACES.running else ():
+                del kind.__getattribute__
+        if outer is not None:
+            outer += heard
+
+
+class _Plain:
+    """An object of a class with this layout has no numbers but those in its attributes."""
+
+
+_layout = attrgetter("__basicsize__", "__dictoffset__", "__weakrefoffset__")
+_trained = attrgetter("trainable")
+_OWN = [*map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__"))]
+
+
+def _digest(array):
+    """A text that is another one if the array's numbers, its shape or its dtype change."""
+    return f"{array.dtype} {array.shape} {hashlib.blake2b(np.ascontiguousarray(array)).hexdigest()}"
+
+
+def _cannot_change(value):
+    """Whether a value stays the same: numbers, text, code, tensors, `math`, NumPy, built-ins, what is of levels."""
+    if isinstance(value, (types.FunctionType, types.ModuleType)):
+        return value in (math, np) or of_levels(value)
+    if isinstance(value, types.BuiltinFunctionType):
+        return value.__module__ in ("builtins", "math")
+    if of_levels(type(value)) and hasattr(type(value), "untraced"):  # what the framework notes about a part
+        return True
+    fixed = np.generic, np.dtype, types.CodeType, Spec, Tensor, *_PARTS  # the reads of a part have been heard
+    return type(value) in TEXTS or isinstance(value, fixed)
+
+
+def _members(kind):
+    """The parts of a class to be searched: its base classes, and the members of a reader's class."""
+    within = [*kind.__bases__]
+    for name, part in () if of_levels(kind) else vars(kind).items():
+        if not name.startswith("__") or name == "__call__":
+            within += (part.fget, part.fset) if isinstance(part, property) else [getattr(part, "__func__", part)]
+    return within
+
+
+def _holds_parts(value):
+    """Whether a value is a part or a variable, or a list, a tuple or a dict with one in it."""
+    if isinstance(value, (list, tuple, dict)):
+        return bool(find_parts(value, Module, (Variable, Module)))
+    return isinstance(value, (Variable, Module))
+
+
+class Reads:
+    """What a trace has read: attributes [(part, name), …] that were heard, and all that their values depend on."""
+
+    def __init__(self, heard):
+        self.known = True  # whether all these values can be compared
+        self.places = []  # (a dict, a name in it)
+        self.calls = []  # (a function, an argument of it)
+        self.tables = []  # dicts, and dicts of classes, that are compared as a whole
+        self.holders = []  # dicts of which the names are compared: of parts that were searched for variables
+        parts = {id(part): part for part, _ in heard}
+        names = {(id(part), name): (vars(part), name) for part, name in heard if name is not None}
+        self.calls += [(type, part) for part in parts.values()]
+        waiting = [*map(type, parts.values())]
+        for place in names.values():
+            waiting += self.attributes(*place)
+        met = {}
+        while waiting and self.known:
+            value = waiting.pop()
+            if id(value) not in met:
+                met[id(value)] = value
+                waiting += self.within(value)
+        self.places = [*zip(*self.places, strict=True)] or ((), ())
+        self.calls = [*zip(*self.calls, strict=True)] or ((), ())
+        self.values = self.now()
+
+    def attributes(self, values, name):
+        """Note a name in the dict of a part: with _ALL each of them, with _INSIDE those of attributes that hold parts.
+
+        Returns their values, which are searched next.
+        """
+        if name is _ALL:
+            self.tables.append(values)
+            return [*values.values()]
+        names = [name]
+        if name is _INSIDE:
+            self.holders.append(values)
+            names = [name for name, value in values.items() if _holds_parts(value)]
+        self.places += [(values, name) for name in names]
+        return [values.get(name) for name in names]
+
+    def within(self, value):
+        """Note what a value consists of. Returns the values inside, which are searched next."""
+        if isinstance(value, Variable):
+            self.calls.append((_trained, value))
+        elif isinstance(value, list):
+            self.calls += [(len, value), *((value.__getitem__, k) for k in range(len(value)))]
+            return [*value]
+        elif isinstance(value, dict):
+            self.tables.append(value)
+            return [*value.values()]
+        elif isinstance(value, tuple):
+            return value
+        elif isinstance(value, type):  # of these two, the members differ while a trace is running
+            self.tables += [vars(value)] if value.__module__ not in _FIXED and value not in _PARTS else []
+            return _members(value) if value.__module__ not in _FIXED else []
+        elif isinstance(value, types.FunctionType) and not of_levels(value):
+            return self.within_function(value)
+        elif isinstance(value, types.MethodType):
+            return [value.__self__, value.__func__]
+        elif isinstance(value, functools.partial):
+            return [value.func, value.args, value.keywords]
+        elif type(value) is np.ndarray and value.dtype.kind in "biufcSU" and value.nbytes <= _LARGEST:
+            self.calls.append((_digest, value))
+        elif not _cannot_change(value):
+            self.known = _layout(type(value)) == _layout(_Plain) and not of_levels(type(value))
+            self.calls.append((type, value))
+            return [type(value), *self.attributes(vars(value), _ALL)] if self.known else []
+        return []
+
+    def within_function(self, function):
+        """As `within`, for a reader's function: its code, and what it reads. Random numbers cannot be compared."""
+        self.known = "random" not in function.__code__.co_names
+        calls = [(read, function) for read in _OWN] + [(cell_content, cell) for cell in function.__closure__ or ()]
+        names = sorted(globals_read(function.__code__) & function.__globals__.keys())
+        self.calls += calls
+        self.places += [(function.__globals__, name) for name in names]
+        return [read(given) for read, given in calls] + [function.__globals__[name] for name in names]
+
+    def now(self):
+        """All values at this moment, and the names in the dicts that are compared as a whole."""
+        values = [*map(operator.call, *self.calls), *map(dict.get, *self.places, repeat(_MISSING))]
+        for table in self.tables:
+            values += table.values()
+        return [*values, *chain.from_iterable(self.tables), *chain.from_iterable(self.holders)]
+
+    def changed(self):
+        """Whether one of these values is another one by now. True if one cannot be compared."""
+        if not self.known:
+            return True
+        try:
+            now = self.now()
+        except LookupError:  # a list is shorter
+            return True
+        if len(now) != len(self.values):
+            return True
+        return not (all(map(is_, now, self.values)) or all(map(same, now, self.values)))
