@@ -201,6 +201,7 @@ To build, measure, serve and grade:
 `python3 -m course COMMAND --help` shows the arguments of a command. In another folder, type
 `python3 path/to/course COMMAND`.
 The first command makes .venv in this folder, with uv if it is installed, otherwise with venv and pip. This takes about
-{MEGABYTES[CORE]} MB, once. Some notebooks in more/, the tests and the site need more packages ({MEGABYTES[TEST]} MB in all).
-`setup` adds them, and so does the first command that needs them. Deleting .venv is always safe.
+{MEGABYTES[CORE]} MB, once. Some notebooks in more/, the tests and the site need more packages
+({MEGABYTES[TEST]} MB in all). `setup` adds them, and so does the first command that needs them. Deleting .venv is
+always safe.
 If an activated environment (conda or venv) already has the packages of pyproject.toml, the course uses it instead."""
