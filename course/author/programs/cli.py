@@ -57,7 +57,6 @@ def main(argv):
             far = max(far, apart)
             row = f"{len(each.losses)} losses, {apart:.1e} from {beside}"
         print(f"{each.name:37}", told.get("skipped") or row, flush=True)
-    print(
-        f"largest programs.distance {far:.1e}, asked {programs.ALIKE:.0e}; of chapter 3 a share of {shares:.1e}, asked {programs.NEAR:.0e}"
-    )
+    of_chapter_3 = f"of chapter 3 a share of {shares:.1e}, asked {programs.NEAR:.0e}"
+    print(f"largest distance {far:.1e}, asked {programs.ALIKE:.0e}; {of_chapter_3}")
     return int(far > programs.ALIKE or shares > programs.NEAR)

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from course import build
-from course.author.setup import commands
+from course import build, commands
 from course.reader import checks, progress
 from course.reader.answers import Answer
+from course.reader.session.table import table
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_the_table(reader, capsys):
 
 
 def test_the_courses_table_has_a_row_for_each_level():
-    lines = progress.table().splitlines()
+    lines = table().splitlines()
     assert [line[:16].strip() for line in lines[1:7]] == [*build.names_in(build.ROOT), "in all"] and len(lines) == 9
 
 

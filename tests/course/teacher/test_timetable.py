@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from course import build, figures
+from course import build, commands, figures
+from course.author import pages
 from course.author import site as reading
 from course.author.build import ROOT, names_in, text_path
-from course.author.setup import commands, environment, index_page
+from course.author.setup import environment, index_page
+from course.reader.files import with_tables
 from course.reader.notebooks import minutes
 from course.reader.notebooks.minutes import UNTIMED
-from course.teacher import timetable as teaching
+from course.teacher import timetable
 from solutions.answers import ANSWERS
 
 READING = "course/author/site/prose"
@@ -26,14 +28,19 @@ NAMED = (
 )
 EXPORTED = r"^#\| export \w+ (?:blank|most) (\S+)"  # the key of a function to write
 PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMED}
-WEEKS = teaching.TABLES["TEACHING.md"]
+WEEKS = timetable.TABLES
 NAMES = names_in(ROOT)
 
 
-@pytest.mark.parametrize("page", [page for page, tables in teaching.TABLES.items() if tables])
-def test_the_timetable_is_that_of_the_headings(page):
-    found = teaching.with_tables(PAGES[page], teaching.TABLES[page])
-    assert found == PAGES[page], "a heading or its minutes changed: run `python -m course.teacher.timetable`"
+def test_the_timetable_is_that_of_the_headings():
+    found = with_tables(PAGES["TEACHING.md"], timetable.TABLES, "course/teacher/timetable.py")
+    assert found == PAGES["TEACHING.md"], "a heading or its minutes changed: run `python -m course.teacher.timetable`"
+
+
+def test_the_list_of_notebooks_is_that_of_the_texts():
+    page = PAGES[f"{READING}/contents.md"]
+    found = with_tables(page, {"what branches off": pages.what_branches_off}, "course/author/pages.py")
+    assert found == page, "a title changed: run `python -m course.author.pages`"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -46,10 +53,11 @@ def test_each_row_of_a_table_has_as_many_cells_as_its_head(page):
 def test_a_timetable_is_written_anew_and_nothing_else():
     page, tables = PAGES["TEACHING.md"], {name: WEEKS[name] for name in ("five weeks", "one day")}
     old = re.sub(r" \d+ ·", " 99 ·", page)
-    assert old != page and teaching.with_tables(old, tables) == page
+    writer = "course/teacher/timetable.py"
+    assert old != page and with_tables(old, tables, writer) == page
     for part in ("<!-- one day: written by course/teacher/timetable.py -->\n", "<!-- end of one day -->\n"):
         with pytest.raises(ValueError, match="one day"):
-            teaching.with_tables(page.replace(part, ""), {"one day": WEEKS["one day"]})
+            with_tables(page.replace(part, ""), {"one day": WEEKS["one day"]}, writer)
 
 
 @functools.cache
@@ -80,13 +88,13 @@ def test_every_page_says_two_sittings_and_ten_evenings():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_sitting_is_no_longer_than_it_may_be(name):
     """85 minutes each, and none of them a mere rest."""
-    whole = teaching.in_all(teaching.for_the_class(name))
-    first = teaching.in_all(teaching.first_sitting(name))
+    whole = timetable.in_all(timetable.for_the_class(name))
+    first = timetable.in_all(timetable.first_sitting(name))
     assert 40 <= first <= 85 and 40 <= whole - first <= 85
 
 
 def test_every_page_gives_the_trail_the_hours_of_the_rule():
-    taken = index_page.trail_takes(ROOT)
+    taken = minutes.trail_takes(ROOT)
     assert f"\n| the trail, all five | {taken} | " in PAGES["TEACHING.md"], "run `python -m course.teacher.timetable`"
     hours = f"about {index_page.hours(taken)}"
     assert all(hours in " ".join(PAGES[page].split()) for page in ("README.md", f"{READING}/install.md")), hours
@@ -128,17 +136,17 @@ def test_the_rule_is_told_as_it_is():
 
 
 def test_a_week_is_a_double_lesson_and_a_day_is_a_day():
-    rows = re.findall(r"^\| \*\*\d\*\* `(\w+)` \|.*\| (\d+) \|.*\| (\d+) \|$", teaching.five_weeks(), re.MULTILINE)
+    rows = re.findall(r"^\| \*\*\d\*\* `(\w+)` \|.*\| (\d+) \|.*\| (\d+) \|$", timetable.five_weeks(), re.MULTILINE)
     assert [name for name, *_ in rows] == NAMES
     for name, here, home in rows:
-        assert 45 <= int(here) <= 90 and int(here) + int(home) == index_page.counted(ROOT, name), name
-    clock = re.findall(r"^\| (\d+):(\d\d) \|", teaching.one_day(), re.MULTILINE)
+        assert 45 <= int(here) <= 90 and int(here) + int(home) == minutes.counted(ROOT, name), name
+    clock = re.findall(r"^\| (\d+):(\d\d) \|", timetable.one_day(), re.MULTILINE)
     times = [60 * int(hour) + int(minute) for hour, minute in clock]
     assert times == sorted(set(times)) and times[0] == 9 * 60 and 16 * 60 <= times[-1] <= 17 * 60
 
 
 def test_in_eight_weeks_everything_is_written_and_no_week_is_much_longer():
-    rows = re.findall(r"^\| (\d) \|.*\| (\d+) \| (.*) \|$", teaching.eight_weeks(), re.MULTILINE)
+    rows = re.findall(r"^\| (\d) \|.*\| (\d+) \| (.*) \|$", timetable.eight_weeks(), re.MULTILINE)
     assert [week for week, *_ in rows] == list("12345678")
     written = [key for *_, keys in rows for key in re.findall(r"`([\w.]+)`", keys)]
     asked = [
@@ -151,8 +159,8 @@ def test_in_eight_weeks_everything_is_written_and_no_week_is_much_longer():
 
 def test_a_plan_holds_nothing_optional_and_no_work_to_choose_from():
     for name in NAMES:
-        assert not [each for each in teaching.for_the_class(name) if each.optional or UNTIMED.fullmatch(each.title)]
-    kept, out = teaching.in_a_day("01_hardware", 500, ("Memory",))
+        assert not [each for each in timetable.for_the_class(name) if each.optional or UNTIMED.fullmatch(each.title)]
+    kept, out = timetable.in_a_day("01_hardware", 500, ("Memory",))
     assert out == [] and "Memory" in [section.title for section in kept]
 
 
@@ -160,9 +168,9 @@ def test_a_lesson_on_gradients_ends_in_time():
     (last,) = re.findall(
         r"Take notebook 03 up to \*([^*]+)\*. That fits into one lesson of 90 minutes", PAGES["TEACHING.md"]
     )
-    found = teaching.for_the_class("03_low_level")
+    found = timetable.for_the_class("03_low_level")
     until = [section.title for section in found].index(last) + 1
-    assert teaching.in_all(found[:until]) <= 90
+    assert timetable.in_all(found[:until]) <= 90
 
 
 def test_what_is_named_in_italics_is_a_section():
@@ -205,20 +213,20 @@ def test_pictures_are_small_and_described():
 
 
 def test_one_picture_can_be_made_anew_by_its_name(monkeypatch, tmp_path):
-    for name in teaching.TABLES:
+    for name in pages.PAGES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "pictures").mkdir()
-    monkeypatch.setattr(teaching, "ROOT", tmp_path)
-    monkeypatch.setattr(teaching, "with_tables", lambda page, tables: page)  # there are no notebooks beside these
-    monkeypatch.setattr(teaching, "PICTURES", {"five_levels": lambda: (b"new", "As of now."), "sliders": None})
-    teaching.main(["pictures", "five_levels"])
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "what_branches_off", lambda: "")  # there are no notebooks beside these
+    monkeypatch.setattr(pages, "PICTURES", {"five_levels": lambda: (b"new", "As of now."), "sliders": None})
+    pages.main(["pictures", "five_levels"])
     assert [path.name for path in tmp_path.glob("pictures/*")] == ["five_levels.png"]
-    assert "![As of now.](" in "".join((tmp_path / name).read_text(encoding="utf-8") for name in teaching.TABLES)
+    assert "![As of now.](" in "".join((tmp_path / name).read_text(encoding="utf-8") for name in pages.PAGES)
 
 
 def test_a_picture_in_html_is_described_anew_too():
-    page = teaching.with_description(PAGES["README.md"], "side_by_side", 'As "of" now.')
+    page = pages.with_description(PAGES["README.md"], "side_by_side", 'As "of" now.')
     assert '<img alt="As &quot;of&quot; now." src="pictures/side_by_side.png">' in page
     assert page.replace("As &quot;of&quot; now.", "") == re.sub(r'(?<=<img alt=")[^"]*', "", PAGES["README.md"])
 
