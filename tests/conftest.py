@@ -145,6 +145,7 @@ def built(tmp_path_factory) -> Path:
         course / "author" / "build.py",
         *(course / "author" / "builder").glob("*.py"),
         *(course / "reader").glob("*.py"),
+        *(course / "terminal").glob("*.py"),
         *(path for room in BUILDING for path in (course / "reader" / room).rglob("*.py")),
         *support.glob("*.py"),
     ]:
