@@ -16,9 +16,9 @@ if __name__ == "__main__":
 import difflib
 import signal
 
-from course.author.setup.commands import COMMANDS, JUPYTER, help_text
 from course.author.setup.environment import PYTHON, active, incomplete, inside, lacking, ready
 from course.author.setup.making import check_writable, make, one_at_a_time
+from course.commands import COMMANDS, JUPYTER, help_text
 from course.terminal.arguments import HANDED_ON, checked
 from course.terminal.stage import ROOT, fail, hand_over
 

@@ -12,23 +12,23 @@ from course.terminal.stage import fail, hand_over
 
 
 def lab(arguments):
-    from course.author import build
     from course.author.setup import depth, warmup, workspace
+    from course.reader.notebooks import names
     from course.reader.notebooks.cells import BuildError
 
     if "--answers" in arguments:
         os.environ["COURSE_ANSWERS"] = "1"
-    opened = build.trail_in(build.ROOT)[0] if "--trail" in arguments else None
+    opened = names.trail_in(names.ROOT)[0] if "--trail" in arguments else None
     hidden = True if "--class" in arguments else False if "--no-class" in arguments else None
     own = "--answers", "--trail", "--class", "--no-class"
     arguments, written = without_option([each for each in arguments if each not in own], "--write")
     try:
-        depth.choose(build.ROOT, written, hidden)
-        for line in workspace.open_desk(build.ROOT):
+        depth.choose(names.ROOT, written, hidden)
+        for line in workspace.open_desk(names.ROOT):
             print(line, flush=True)
     except BuildError as error:
         fail(str(error))
-    warmup.begin(build.ROOT)
+    warmup.begin(names.ROOT)
     return open_lab(arguments, opened)
 
 
@@ -48,14 +48,14 @@ def without_option(arguments, name):
 
 
 def resume(arguments):
-    from course.author import build
     from course.author.setup import workspace
+    from course.reader.notebooks import names
     from course.reader.notebooks.cells import BuildError
     from course.reader.session import resume
 
     try:
-        lines = workspace.open_desk(build.ROOT)
-        told, opened = resume.main(build.ROOT)
+        lines = workspace.open_desk(names.ROOT)
+        told, opened = resume.main(names.ROOT)
     except BuildError as error:
         fail(str(error))
     print("\n".join([*lines, told]), flush=True)
@@ -64,14 +64,14 @@ def resume(arguments):
 
 def open_lab(arguments, opened):
     """Open JupyterLab on the desk. If it runs already, open that one: in two servers, a file would have two editors."""
-    from course.author import build
     from course.author.setup import lab as jupyterlab
     from course.author.setup import workspace
+    from course.reader.notebooks import names
 
-    desk = build.ROOT / build.MINE
-    server = jupyterlab.running(desk) or jupyterlab.started_elsewhere(build.ROOT, desk)
+    desk = names.ROOT / names.MINE
+    server = jupyterlab.running(desk) or jupyterlab.started_elsewhere(names.ROOT, desk)
     if server is None or "--help" in arguments:
-        return hand_over(workspace.lab_command(build.ROOT, arguments, opened))
+        return hand_over(workspace.lab_command(names.ROOT, arguments, opened))
     address = jupyterlab.address(server["url"], workspace.page_of(opened), server["token"])
     print(f"JupyterLab is already open in this folder: {address}")
     if "--no-browser" not in arguments and workspace.has_browser():
@@ -116,7 +116,7 @@ def build(arguments):
 
 def progress(arguments):
     from course.reader.notebooks.cells import BuildError
-    from course.reader.progress import table
+    from course.reader.session.table import table
 
     try:
         print(table())

@@ -17,6 +17,8 @@ import pytest
 from course import build
 from course.author.setup import browser
 
+# The rooms of `course.reader` that a kernel imports with `build`.
+BUILDING = "answers", "cases", "exercises", "inspection", "notebooks", "session"
 TASKS = """
 from types import SimpleNamespace
 
@@ -139,10 +141,12 @@ def built(tmp_path_factory) -> Path:
     support = build.ROOT / "levels" / "support"
     for path in [
         course / "__init__.py",
-        *course.glob("*/__init__.py"),
+        course / "author" / "__init__.py",
         course / "author" / "build.py",
         *(course / "author" / "builder").glob("*.py"),
-        *(course / "reader" / "notebooks").glob("*.py"),
+        *(course / "reader").glob("*.py"),
+        *(course / "terminal").glob("*.py"),
+        *(path for room in BUILDING for path in (course / "reader" / room).rglob("*.py")),
         *support.glob("*.py"),
     ]:
         write(root / path.relative_to(build.ROOT), path.read_text(encoding="utf-8"))

@@ -1,21 +1,35 @@
-"""Make the pictures of README, TEACHING and the site, and describe them in words."""
+"""Write parts of README.md, TEACHING.md and the site: the list of notebooks, three pictures and their descriptions.
+
+`python -m course.author.pages` rewrites the list of notebooks in `more/`. With the word `pictures` it also makes the
+pictures again, or only those whose names follow. `five_levels` measures on this machine. `side_by_side`, which
+README.md shows on light and on dark pages, and `sliders` need a browser.
+"""
 
 import functools
 import html
 import importlib
 import io
+import json
 import re
+import sys
 import tempfile
 from pathlib import Path
+
+import nbformat
+from PIL import Image
+
+from course.author import site
+from course.author.builder.files import copy_project
+from course.author.setup import browser, index_page
+from course.reader import figures, files, reference, tasks
+from course.reader.inspection import compare, side_by_side, tour
+from course.reader.notebooks.stored import METADATA, write_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def five_levels():
     """Measure and draw the figure of all five levels. Return its PNG, and its description in words."""
-    from course.reader import figures, reference, tasks
-    from course.reader.inspection import compare, tour
-
     levels = [importlib.import_module(f"levels.{level}").tasks for level in figures.LEVELS]
     on_all = [reference.linear_regression, *(level.linear_regression for level in levels)]
     picture = tour.five_levels(compare.measure(tasks.linear(), *on_all))
@@ -32,13 +46,6 @@ widgets.explore(figures.loop_order, "", start, order=figures.ORDERS, step=range(
 
 def sliders():
     """Take a screenshot of a figure with sliders in JupyterLab. Return its PNG, and its description in words."""
-    import nbformat
-    from PIL import Image
-
-    from course.author.builder.files import copy_project
-    from course.author.setup import browser
-    from course.reader.notebooks.stored import METADATA, write_notebook
-
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         scratch = Path(folder).resolve()
         root = copy_project(ROOT, scratch / "copy", [])
@@ -64,14 +71,8 @@ def five_side_by_side(scheme="light"):
 
     scheme: "light" or "dark", the colour scheme of the page that shows the picture.
     """
-    import json
-
-    from course.author import site as reading
-    from course.author.setup import browser
-    from course.reader.inspection import side_by_side
-
     notebook = json.loads((ROOT / "notebooks" / "05_high_level.ipynb").read_text(encoding="utf-8"))
-    page = next(page for page, _ in reading.outputs(notebook) if reading.HOUSE in page)
+    page = next(page for page, _ in site.outputs(notebook) if site.HOUSE in page)
     loss = re.search("<b>([^<]+)</b> <code>0x", page)[1]
     words = "One training step of the linear regression, written on each of the five levels. "
     with browser.launched() as running:
@@ -87,3 +88,29 @@ def with_description(page, name, text):
     page = re.sub(rf"!\[[^\]]*\](\([./]*pictures/{name}\.png\))", lambda found: f"![{text}]{found[1]}", page)
     image = re.compile(rf'<img alt="[^"]*"( src="[./]*pictures/{name}\.png">)')
     return image.sub(lambda found: f'<img alt="{html.escape(text)}"{found[1]}', page)
+
+
+CONTENTS = "course/author/site/prose/contents.md"
+PAGES = "README.md", "TEACHING.md", CONTENTS
+
+
+def what_branches_off():
+    """The map's list of the notebooks in `more/`, with links from the page that shows it."""
+    return index_page.more(ROOT, "../../../../notebooks/")
+
+
+def main(arguments):
+    page = ROOT / CONTENTS
+    tables = {"what branches off": what_branches_off}
+    files.write(page, files.with_tables(page.read_text(encoding="utf-8"), tables, "course/author/pages.py"))
+    for name in (arguments[1:] or PICTURES) if arguments[:1] == ["pictures"] else ():
+        png, text = PICTURES[name]()
+        (ROOT / "pictures" / f"{name}.png").write_bytes(png)
+        if name in DARK:
+            (ROOT / "pictures" / f"{name}_dark.png").write_bytes(DARK[name]()[0])
+        for page in PAGES:
+            files.write(ROOT / page, with_description((ROOT / page).read_text(encoding="utf-8"), name, text))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

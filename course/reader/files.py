@@ -1,7 +1,8 @@
-"""Write files so that each is at any time the old one or the new one, and never half of it."""
+"""Write files so that each is at any time the old one or the new one, and never half of it; and tables into pages."""
 
 import importlib.util
 import os
+import re
 import secrets
 import tempfile
 from pathlib import Path
@@ -37,3 +38,19 @@ def replace(root: Path, texts: dict[Path, str | bytes]) -> list[Path]:
             if path.suffix == ".py":  # else Python may use a cached file, of the same size and second
                 Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
     return changed
+
+
+def with_tables(text, tables, writer):
+    """Return the text of a page with its tables written anew: {name: a function that returns the table}.
+
+    Each stands between the comments "<!-- NAME: written by WRITER -->" and "<!-- end of NAME -->". Raises ValueError
+    unless both are there once.
+    """
+    for name, table in tables.items():
+        begin = f"<!-- {name}: written by {writer} -->\n"
+        end = f"<!-- end of {name} -->\n"
+        parts = re.split(f"(?<={re.escape(begin)})[^<]*(?={re.escape(end)})", text)
+        if len(parts) != 2:
+            raise ValueError(f"expected the lines {begin}{end}once, with nothing but the table between them")
+        text = f"{parts[0]}{table()}\n{parts[1]}"
+    return text

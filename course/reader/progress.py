@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from course.reader.notebooks.cells import blank_in, most_in, read_text
-from course.reader.notebooks.names import all_in, depth_in, names_in, text_path
+from course.reader.notebooks.names import depth_in, text_path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / ".course" / "progress.db"
@@ -125,17 +125,3 @@ def counts(noted: dict, names: list[str]) -> dict[str, str]:
         "blanks": f"{sum(key in noted['exercises'] for key in blanks)} of {len(blanks)} done",
         "exercises": f"{sum(key in noted['exercises'] for key in exercises)} of {len(exercises)} done",
     }
-
-
-def table() -> str:
-    """A table as text: a row for each level (with its notebooks in `trail` and `more`), the sum, and the next step."""
-    from course.reader.session import resume
-
-    noted = load()
-    names = all_in(ROOT)
-    rows = {core: counts(noted, [n for n in names if level_of(n) == level_of(core)]) for core in names_in(ROOT)}
-    rows["in all"] = counts(noted, names)
-    lines = [f"{'':16}{'predictions':28}{'blanks':20}exercises"]
-    lines += [f"{name:16}{row['predictions']:28}{row['blanks']:20}{row['exercises']}" for name, row in rows.items()]
-    lines.append(resume.next_step(ROOT))
-    return "\n".join([*lines, f"All this is stored in {FILE.relative_to(ROOT).as_posix()}, on this computer only."])

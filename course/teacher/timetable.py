@@ -1,19 +1,14 @@
-"""Generate parts of README.md, TEACHING.md and the site: timetables, three pictures and their descriptions.
+"""The timetables in TEACHING.md: five weeks, eight weeks and one day.
 
-`python -m course.teacher.timetable` rewrites the timetables and the list of notebooks in `more/`. With
-the word `pictures` it also makes the pictures again, or only those whose names follow. `five_levels` measures on this
-machine. `side_by_side`, which README.md shows on light and on dark pages, and `sliders` need a browser.
+`python -m course.teacher.timetable` writes them again.
 """
 
 import math
-import re
-import sys
 from pathlib import Path
 
-from course.author.builder.sitting import halves
-from course.author.pictures import DARK, PICTURES, with_description
-from course.author.setup import index_page
+from course.reader import files
 from course.reader.notebooks import minutes
+from course.reader.notebooks.cells import halves
 from course.reader.notebooks.names import names_in, trail_in
 from course.reader.notebooks.stored import from_text
 
@@ -125,12 +120,12 @@ def in_all(sections):
 def how_long():
     """A table: the minutes and the functions to write, for the trail and for each of the five, at both depths."""
     lines = ["| notebooks | minutes | functions to write | minutes at *most* | functions |", "|---|--:|--:|--:|--:|"]
-    lines.append(f"| the trail, all five | {index_page.trail_takes(ROOT)} | {blanks_in(trail_in(ROOT))} | | |")
+    lines.append(f"| the trail, all five | {minutes.trail_takes(ROOT)} | {blanks_in(trail_in(ROOT))} | | |")
     for name in names_in(ROOT):
         found = for_writers(name)
         at_most = round(sum(section.at_most for section in found))
         writes = sum(len(section.writes) for section in found)
-        lines.append(f"| `{name}` | {index_page.counted(ROOT, name)} | {blanks_in([name])} | {at_most} | {writes} |")
+        lines.append(f"| `{name}` | {minutes.counted(ROOT, name)} | {blanks_in([name])} | {at_most} | {writes} |")
     return "\n".join(lines)
 
 
@@ -221,46 +216,13 @@ def one_day():
     return "\n".join([*lines, f"| {now // 60}:{now % 60:02} | The end | | |"])
 
 
-def what_branches_off():
-    """The map's list of the notebooks in `more/`, with links from the page that shows it."""
-    return index_page.more(ROOT, "../../../../notebooks/")
+TABLES = {"how long": how_long, "five weeks": five_weeks, "eight weeks": eight_weeks, "one day": one_day}
 
 
-CONTENTS = "course/author/site/prose/contents.md"
-TABLES = {  # {page: {name of a table on it: the function that makes the table}}
-    "TEACHING.md": {"how long": how_long, "five weeks": five_weeks, "eight weeks": eight_weeks, "one day": one_day},
-    "README.md": {},
-    CONTENTS: {"what branches off": what_branches_off},
-}
-
-
-def with_tables(text, tables):
-    """The text of a page with these tables updated. Raises ValueError unless each table's markers stand there once."""
-    for name, table in tables.items():
-        begin = f"<!-- {name}: written by course/teacher/timetable.py -->\n"
-        end = f"<!-- end of {name} -->\n"
-        parts = re.split(f"(?<={re.escape(begin)})[^<]*(?={re.escape(end)})", text)
-        if len(parts) != 2:
-            raise ValueError(f"expected the lines {begin}{end}once, with nothing but the table between them")
-        text = f"{parts[0]}{table()}\n{parts[1]}"
-    return text
-
-
-def main(arguments):
-    for name, tables in TABLES.items():
-        write(ROOT / name, with_tables((ROOT / name).read_text(encoding="utf-8"), tables))
-    for name in (arguments[1:] or PICTURES) if arguments[:1] == ["pictures"] else ():
-        png, text = PICTURES[name]()
-        (ROOT / "pictures" / f"{name}.png").write_bytes(png)
-        if name in DARK:
-            (ROOT / "pictures" / f"{name}_dark.png").write_bytes(DARK[name]()[0])
-        for page in TABLES:
-            write(ROOT / page, with_description((ROOT / page).read_text(encoding="utf-8"), name, text))
-
-
-def write(path, text):
-    path.write_text(text, encoding="utf-8", newline="\n")
+def main():
+    page = ROOT / "TEACHING.md"
+    files.write(page, files.with_tables(page.read_text(encoding="utf-8"), TABLES, "course/teacher/timetable.py"))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

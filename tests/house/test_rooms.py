@@ -38,7 +38,8 @@ def test_each_file_stands_in_a_room():
 
 def test_the_map_in_the_page_is_that_of_the_imports():
     page = house.PAGE.read_text(encoding="utf-8")
-    assert house.in_page(page) == house.draw(), "python -m course.author.house --write"
+    maps = house.draw(), house.draw_course()
+    assert (house.in_page(page), house.in_page(page, 2)) == maps, "python -m course.author.house --write"
     assert ROOT == house.ROOT
 
 

@@ -8,6 +8,7 @@ from course.author.bench.cases import GROWING, SLOW, cases
 from course.author.bench.libraries import LIBRARIES, install, open_peers
 from course.author.bench.measure import FULL, GROWTH, QUICK, measure, several, starts
 from course.author.bench.report import FOLDER, full_name, machine, number, quickest, report
+from course.reader.figures.bench import raced
 from course.terminal.arguments import SECTIONS, parser
 
 
@@ -30,8 +31,6 @@ def main(argv):
         page, results = run(wanted, options, given, folder)
     print(f"\n{page}")
     if not options.quick:
-        from course.reader.figures.bench import raced
-
         (FOLDER / "results.md").write_text(page, encoding="utf-8")
         if any(result.case.section == "training" and result.seconds for result in results):
             (FOLDER / "results.png").write_bytes(raced(results).png)

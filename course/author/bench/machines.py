@@ -15,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from course.author.bench.work import load
+
 # WARM: steps before the clock starts
 RANKS = (1, 2, 4)
 WARM = 20
@@ -87,8 +89,6 @@ def by_torch(work, ranks):
 
 def main(library, ranks, file):
     """Train as one rank, and print {"seconds": of a step, "losses"} as JSON on rank 0."""
-    from course.author.bench.work import load
-
     work = load(file)
     made_by = {"levels": by_levels, "torch": by_torch}[library]
     batches = work.batches(work.order)

@@ -15,6 +15,7 @@ from course.reader.notebooks import minutes
 from course.reader.notebooks.cells import BuildError, title
 from course.reader.notebooks.names import ROOT, all_in, level_of, named, names_in, notebook_path, text_path
 from course.reader.notebooks.stored import essence, from_text, hash_of, read_notebook, write_notebook
+from course.terminal.arguments import parser
 
 
 def set_aside(root: Path, name: str) -> None:
@@ -123,8 +124,6 @@ def compare_file(root: Path, path: Path, built: File, name: str, notebook) -> li
 
 def main(argv: list[str], root: Path = ROOT) -> int:
     """Run `python3 -m course build`: update notebooks and levels from the texts. Returns the exit status."""
-    from course.terminal.arguments import parser  # here, because notebooks import this module and do not need it
-
     options = parser("build").parse_args(argv)
     found = []
     try:

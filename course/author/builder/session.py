@@ -17,11 +17,14 @@ import numpy as np
 
 from course.author.builder.export import export
 from course.author.builder.files import COPY, environment, write_level
+from course.reader import tasks
+from course.reader.exercises.blanks import try_blank
 from course.reader.notebooks import blanks, own_file
 from course.reader.notebooks.cells import BuildError, blank_in, code_lines, title
 from course.reader.notebooks.names import MINE, ROOT, all_in, core_of, level_of, names_in
 from course.reader.notebooks.running import HOME, RAN, WATCHED, WRITTEN, find_home
 from course.reader.notebooks.stored import read_notebook
+from course.reader.session import replay, stops
 
 
 def watch(name: str, *packages: str) -> None:
@@ -65,16 +68,10 @@ def remember(result) -> None:
     if cell_id:  # JupyterLab sends it; nbclient and nbval do not, and run the saved file anyway
         RAN[cell_id] = source
     if key := blank_in(source):
-        # Imported here, because it needs packages that a build does not.
-        from course.reader.exercises.blanks import try_blank
-
         WRITTEN[key] = source
         print(try_blank(source, core_of(WATCHED[0]), key, result.success))
-    if HOME[0] == ROOT / MINE:
-        from course.reader.session import replay, stops  # for `resume`: restore the state, note the last cell
-
-        if source.strip() and not replay.restore_state(WATCHED[0]):
-            stops.note_cell(WATCHED[0], cell_id, source)
+    if HOME[0] == ROOT / MINE and source.strip() and not replay.restore_state(WATCHED[0]):
+        stops.note_cell(WATCHED[0], cell_id, source)
 
 
 class NotBuilt:
@@ -159,6 +156,7 @@ STEPS = 4000  # enough to see a difference; the tests run every task to its end
 FRESH = f"""
 import importlib, sys
 import numpy as np
+from IPython import get_ipython
 from course.reader import tasks
 
 level, name, path = sys.argv[1:]
@@ -170,8 +168,6 @@ np.save(path, fit(task.x, task.y, task.weights, task.batches[:{STEPS}], task.lea
 
 def compare_fresh(root: Path, level: str, fit) -> None:
     """Run a task here and, with the `levels` in this folder, in a new process. Raises BuildError if any bit differs."""
-    from course.reader import tasks
-
     name = fit.__name__
     task = tasks.FOR[name]()
     with tempfile.TemporaryDirectory() as folder:

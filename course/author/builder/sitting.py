@@ -10,12 +10,11 @@ from course.author.builder.export import export
 from course.author.builder.files import environment, write_level
 from course.author.builder.session import find_unsaved, site, written_by
 from course.reader.notebooks import own_file
-from course.reader.notebooks.cells import MARKER, BuildError, code_lines
+from course.reader.notebooks.cells import MARKER, BuildError, code_lines, halves
 from course.reader.notebooks.names import MINE, ROOT, level_of
 from course.reader.notebooks.running import HOME, RAN
 from course.reader.notebooks.stored import read_notebook
 
-CALL = "build.so_far("  # what the cell at the end of a sitting begins with
 STEPS = 400
 # Runs both tasks, and prints for each the first step whose loss differs from that of the arithmetic of record.
 CHECK = f"""
@@ -72,14 +71,6 @@ def so_far(name: str) -> None:
         if yours:
             print(yours)
         print(checked(root, level_of(name)))
-
-
-def halves(cells: list, name: str) -> tuple[list, list]:
-    """Return the cells above and below the one that builds at the end of a sitting."""
-    for number, cell in enumerate(cells):
-        if cell.cell_type == "code" and CALL in cell.source:
-            return cells[:number], cells[number + 1 :]
-    raise BuildError(f"{name}.ipynb: no cell calls `{CALL}…)`: save the notebook (Ctrl+S), then run this cell again")
 
 
 def room_of(cell) -> str:

@@ -7,10 +7,9 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.reader.notebooks import minutes
 from course.reader.notebooks.cells import read_text
+from course.reader.notebooks.minutes import counted, trail_takes
 from course.reader.notebooks.names import more_in, names_in, text_path, trail_in
-from course.reader.notebooks.stored import from_text
 
 FILE = "map.md"
 # The one answer to "where do I begin?"; README and the site give it, too.
@@ -37,16 +36,6 @@ def entry(root: Path, name: str) -> Entry:
     promise = re.search(r"^# \*\*(.+?)\*\*", first, re.MULTILINE | re.DOTALL)
     told = " ".join(promise[1].replace("\n# ", " ").split()) if promise else ""
     return Entry(name, title[1] if title else name, told)
-
-
-def counted(root: Path, name: str) -> int:
-    """Return a notebook's counted minutes, without optional sections, rounded once (headings round each section)."""
-    return round(minutes.total(minutes.sections(from_text(root, name).cells, root)))
-
-
-def trail_takes(root: Path) -> int:
-    """Return the minutes of the whole trail, the sum of those in its rows."""
-    return sum(counted(root, name) for name in trail_in(root))
 
 
 def hours(taken: int) -> str:

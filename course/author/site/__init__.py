@@ -21,6 +21,7 @@ from course.author.setup import index_page
 from course.author.site import alive, names, trains
 from course.reader.inspection import real_ones
 from course.reader.inspection.source_index import places
+from course.reader.notebooks.minutes import trail_takes
 from course.reader.notebooks.names import ROOT, more_in, names_in, trail_in
 from course.reader.notebooks.stored import hash_of
 from course.terminal.arguments import parser
@@ -115,7 +116,7 @@ def lay_out(root, source):
 def landing(root):
     """The first page: its template, filled with lists of the notebooks and parts of their stored outputs."""
     filled = {"trail": index_page.trail(root, "notebooks/"), "five": index_page.five(root, "notebooks/")}
-    filled |= {"more": index_page.more(root, "notebooks/"), "hours": index_page.hours(index_page.trail_takes(root))}
+    filled |= {"more": index_page.more(root, "notebooks/"), "hours": index_page.hours(trail_takes(root))}
     filled |= {"begin": index_page.BEGIN, "after": index_page.AFTER}
     for name, those in (("trail", trail_in), ("five", names_in), ("more", more_in)):
         filled[f"{name} pages"] = "\n".join(f"notebooks/{each}" for each in those(root))

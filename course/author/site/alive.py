@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course.reader import figures, tasks
+from course.reader import compare, figures, tasks
 from course.reader.figures import race
 from course.reader.words import spelled
 
@@ -26,7 +26,6 @@ class Alive(NamedTuple):
 
 def step_cost():
     """The net of notebook 01, with the speeds of the machine that builds the site."""
-    from course.reader import compare
     from levels.hardware import pool
     from levels.hardware.tasks import net_row
     from levels.support.measure import lane_peak

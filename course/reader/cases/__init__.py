@@ -18,6 +18,7 @@ import types
 
 import numpy as np
 
+from course.reader import tasks
 from course.reader.cases.output import CapturedOutput
 from course.reader.cases.plain_data import describe, flatten, held
 from course.reader.words import brief, in_one_line
@@ -200,8 +201,6 @@ class Solution:
 
     def losses(self, key, level, steps=20):
         """{task: the losses of its first steps}, on the built level with this function in place of the level's own."""
-        from course.reader import tasks
-
         found = {}
         with self.placed(key, level):
             for name, task in tasks.FOR.items():

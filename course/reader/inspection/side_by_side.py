@@ -3,7 +3,7 @@
 It shows one or more compare.Comparison, or a framework_programs.Spellings. The page consists of plain tables, `<pre>`
 and `<details>`, so it remains readable without styles and scripts: on GitHub, and in a notebook that JupyterLab does
 not trust (see code_lines.py). side_by_side.css decides which columns are beside each other.
-`python -m course.teacher.timetable pictures side_by_side` takes the pictures in README.md.
+`python -m course.author.pages pictures side_by_side` takes the pictures in README.md.
 """
 
 import html

@@ -138,3 +138,14 @@ def code_of(text: str) -> dict[int, str]:
 
 def code_lines(text: str) -> int:
     return len(code_of(text))
+
+
+CALL = "build.so_far("  # what the cell at the end of a sitting begins with
+
+
+def halves(cells: list, name: str) -> tuple[list, list]:
+    """Return the cells above and below the one that builds at the end of a sitting."""
+    for number, cell in enumerate(cells):
+        if cell.cell_type == "code" and CALL in cell.source:
+            return cells[:number], cells[number + 1 :]
+    raise BuildError(f"{name}.ipynb: no cell calls `{CALL}…)`: save the notebook (Ctrl+S), then run this cell again")

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from course.reader.files import replace
 from course.reader.notebooks.blanks import function_of, names_in
 from course.reader.notebooks.cells import BuildError, blank_in, code_of, most_in, read_text
-from course.reader.notebooks.names import text_path
+from course.reader.notebooks.names import text_path, trail_in
 from course.reader.notebooks.stored import from_text
 
 # words and lines per minute, and the characters of a line that counts once
@@ -248,3 +248,13 @@ def write(root: Path, names: list[str]) -> None:
         found = sections(from_text(root, name).cells, root)
         print(table(name, found))
         replace(root, {path: written(read_text(path), found)})
+
+
+def counted(root: Path, name: str) -> int:
+    """Return a notebook's counted minutes, without optional sections, rounded once (headings round each section)."""
+    return round(total(sections(from_text(root, name).cells, root)))
+
+
+def trail_takes(root: Path) -> int:
+    """Return the minutes of the whole trail, the sum of those in its rows."""
+    return sum(counted(root, name) for name in trail_in(root))

@@ -8,6 +8,7 @@ import re
 import time
 from pathlib import Path
 
+from course.reader.exercises.blanks import try_blank
 from course.reader.notebooks.cells import blank_in, title
 from course.reader.notebooks.names import MINE, ROOT, core_of
 from course.reader.notebooks.running import RAN, WRITTEN
@@ -77,8 +78,6 @@ def run_silently(shell, name: str, cell, source: str) -> BaseException | None:
     """Run a cell again and return its error. A blank that fails while it runs gives none: the course's replaces it."""
     result = shell.run_cell(source, silent=True)
     if key := blank_in(cell.source):
-        from course.reader.exercises.blanks import try_blank
-
         WRITTEN[key] = cell.source
         try_blank(cell.source, core_of(name), key, result.success)
         return result.error_before_exec

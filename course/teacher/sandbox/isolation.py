@@ -137,9 +137,8 @@ def main(level: str, home: str, *readable: str) -> None:
     copy = Path(__file__).parents[3]  # setup's .pth file puts the project with the solutions on sys.path
     sys.path[:] = [path for path in sys.path if path == str(copy) or not Path(path, "solutions").exists()]
     print(json.dumps(confine(home, list(readable))), flush=True)
-    from course.teacher.sandbox import (
-        worker,  # only now: its imports may start threads, and a fork does not copy threads
-    )
+    # Only now, because its imports may start threads, and a fork does not copy threads.
+    from course.teacher.sandbox import worker
 
     worker.main(level)
 

@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from course import build
-from course.author.setup import commands
+from course import build, commands
 from course.reader import checks, progress
 from course.reader.answers import Answer
 

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from course import build, figures
+from course import build, commands, figures
+from course.author import pages
 from course.author import site as reading
 from course.author.build import ROOT, names_in, text_path
-from course.author.setup import commands, environment, index_page
+from course.author.setup import environment, index_page
+from course.reader.files import with_tables
 from course.reader.notebooks import minutes
 from course.reader.notebooks.minutes import UNTIMED
-from course.teacher import timetable as teaching
+from course.teacher import timetable
 from solutions.answers import ANSWERS
 
 READING = "course/author/site/prose"
@@ -28,10 +30,15 @@ PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMED}
 NAMES = names_in(ROOT)
 
 
-@pytest.mark.parametrize("page", [page for page, tables in teaching.TABLES.items() if tables])
-def test_the_timetable_is_that_of_the_headings(page):
-    found = teaching.with_tables(PAGES[page], teaching.TABLES[page])
-    assert found == PAGES[page], "a heading or its minutes changed: run `python -m course.teacher.timetable`"
+def test_the_timetable_is_that_of_the_headings():
+    found = with_tables(PAGES["TEACHING.md"], timetable.TABLES, "course/teacher/timetable.py")
+    assert found == PAGES["TEACHING.md"], "a heading or its minutes changed: run `python -m course.teacher.timetable`"
+
+
+def test_the_list_of_notebooks_is_that_of_the_texts():
+    page = PAGES[f"{READING}/contents.md"]
+    found = with_tables(page, {"what branches off": pages.what_branches_off}, "course/author/pages.py")
+    assert found == page, "a title changed: run `python -m course.author.pages`"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -64,13 +71,13 @@ def test_every_page_gives_a_notebook_the_minutes_of_the_rule(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_sitting_is_no_longer_than_it_may_be(name):
     """85 minutes each, and none of them a mere rest."""
-    whole = teaching.in_all(teaching.for_the_class(name))
-    first = teaching.in_all(teaching.first_sitting(name))
+    whole = timetable.in_all(timetable.for_the_class(name))
+    first = timetable.in_all(timetable.first_sitting(name))
     assert 40 <= first <= 85 and 40 <= whole - first <= 85
 
 
 def test_every_page_gives_the_trail_the_hours_of_the_rule():
-    taken = index_page.trail_takes(ROOT)
+    taken = minutes.trail_takes(ROOT)
     assert f"\n| the trail, all five | {taken} | " in PAGES["TEACHING.md"], "run `python -m course.teacher.timetable`"
     hours = f"about {index_page.hours(taken)}"
     assert all(hours in " ".join(PAGES[page].split()) for page in ("README.md", f"{READING}/install.md")), hours
@@ -87,17 +94,17 @@ def test_the_rule_is_told_as_it_is():
 
 
 def test_a_week_is_a_double_lesson_and_a_day_is_a_day():
-    rows = re.findall(r"^\| \*\*\d\*\* `(\w+)` \|.*\| (\d+) \|.*\| (\d+) \|$", teaching.five_weeks(), re.MULTILINE)
+    rows = re.findall(r"^\| \*\*\d\*\* `(\w+)` \|.*\| (\d+) \|.*\| (\d+) \|$", timetable.five_weeks(), re.MULTILINE)
     assert [name for name, *_ in rows] == NAMES
     for name, here, home in rows:
-        assert 45 <= int(here) <= 90 and int(here) + int(home) == index_page.counted(ROOT, name), name
-    clock = re.findall(r"^\| (\d+):(\d\d) \|", teaching.one_day(), re.MULTILINE)
+        assert 45 <= int(here) <= 90 and int(here) + int(home) == minutes.counted(ROOT, name), name
+    clock = re.findall(r"^\| (\d+):(\d\d) \|", timetable.one_day(), re.MULTILINE)
     times = [60 * int(hour) + int(minute) for hour, minute in clock]
     assert times == sorted(set(times)) and times[0] == 9 * 60 and 16 * 60 <= times[-1] <= 17 * 60
 
 
 def test_in_eight_weeks_everything_is_written_and_no_week_is_much_longer():
-    rows = re.findall(r"^\| (\d) \|.*\| (\d+) \| (.*) \|$", teaching.eight_weeks(), re.MULTILINE)
+    rows = re.findall(r"^\| (\d) \|.*\| (\d+) \| (.*) \|$", timetable.eight_weeks(), re.MULTILINE)
     assert [week for week, *_ in rows] == list("12345678")
     written = [key for *_, keys in rows for key in re.findall(r"`([\w.]+)`", keys)]
     asked = [
@@ -110,8 +117,8 @@ def test_in_eight_weeks_everything_is_written_and_no_week_is_much_longer():
 
 def test_a_plan_holds_nothing_optional_and_no_work_to_choose_from():
     for name in NAMES:
-        assert not [each for each in teaching.for_the_class(name) if each.optional or UNTIMED.fullmatch(each.title)]
-    kept, out = teaching.in_a_day("01_hardware", 500, ("Memory",))
+        assert not [each for each in timetable.for_the_class(name) if each.optional or UNTIMED.fullmatch(each.title)]
+    kept, out = timetable.in_a_day("01_hardware", 500, ("Memory",))
     assert out == [] and "Memory" in [section.title for section in kept]
 
 

@@ -408,7 +408,7 @@ SUPPLIES = {  # file: (its text, which notebooks a change of it makes stale)
     "data/points.csv": ("named by no one", BOTH),
     "data/known.csv": ("", ["02_kernels"]),
     "data/unknown.csv": ("", []),
-    "data/nets/rings/weights": ("", ["01_hardware"]),
+    "data/nets/rings/petals": ("", ["01_hardware"]),
     "data/.hidden": ("", []),
 }
 
@@ -419,7 +419,7 @@ def test_a_change_makes_stale_the_notebooks_that_use_what_changed(project):
         (project / file).parent.mkdir(parents=True, exist_ok=True)
         (project / file).write_text(text)
     first, second = (project / "notebooks" / "text" / f"{name}.py" for name in BOTH)
-    edit(first, "import numpy as np", "from levels_more.plug import x\nopen('../data/nets/rings/weights')")
+    edit(first, "import numpy as np", "from levels_more.plug import x\nopen('../data/nets/rings/petals')")
     edit(second, "KERNELS = {}", "KERNELS = {}\n\n# %%\n%matplotlib inline\nimport course.near")
     texts = {name: build.from_text(project, name) for name in BOTH}
 

@@ -8,7 +8,8 @@ import nbformat
 import pytest
 
 from course import build
-from course.author.builder.sitting import halves, room_of
+from course.author.builder.sitting import room_of
+from course.reader.notebooks.cells import halves
 from course.reader.notebooks.names import level_of, notebook_path
 
 NAMES = build.names_in(build.ROOT)

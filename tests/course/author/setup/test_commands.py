@@ -2,8 +2,7 @@
 
 import pytest
 
-from course import build
-from course.author.setup import commands
+from course import build, commands
 from course.reader import progress
 from course.reader.notebooks.cells import BuildError
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from course import build
+from course import build, commands
 from course.author.build import MINE, ROOT
-from course.author.setup import commands, index_page, workspace
+from course.author.setup import index_page, workspace
 
 NAMES = build.all_in(ROOT)
 

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 from jupyter_server.serverapp import list_running_servers
 
-from course import build
-from course.author.setup import commands, homes, lab, workspace
+from course import build, commands
+from course.author.setup import homes, lab, workspace
 from course.terminal.stage import held
 
 HOMES = "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "MPLCONFIGDIR"

@@ -240,7 +240,7 @@ def test_what_was_set_aside_is_gone_or_damaged(kept, capsys):
 
 def test_through_the_door(project):
     """As a reader calls it, before there is a desk."""
-    for name in ("__main__.py", "terminal", "author/setup", "reader"):
+    for name in ("__main__.py", "commands.py", "terminal", "author/setup", "reader"):
         part = build.ROOT / "course" / name
         if part.is_dir():
             shutil.copytree(part, project / "course" / name, dirs_exist_ok=True)

@@ -28,7 +28,8 @@ import yaml
 from jupytext.config import load_jupytext_config
 
 from course import __main__ as the_door
-from course.author.setup import commands, environment
+from course import commands
+from course.author.setup import environment
 from course.terminal import causes, stage
 from course.terminal.arguments import checked
 
@@ -38,8 +39,8 @@ ROOT = Path(__file__).resolve().parents[4]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # What `python3 -m course` needs before there is an environment.
 FILES = (
-    *("__init__", "__main__", "author/__init__"),
-    *(f"author/setup/{name}" for name in ("__init__", "commands", "environment", "making", "wheelhouse")),
+    *("__init__", "__main__", "commands", "author/__init__"),
+    *(f"author/setup/{name}" for name in ("__init__", "environment", "making", "wheelhouse")),
     *(f"terminal/{name}" for name in ("__init__", "arguments", "causes", "stage")),
 )
 LOCKS = ("requirements.lock", "requirements-test.lock")
@@ -75,7 +76,8 @@ def open_door(root, *arguments, change="", path="", python=BASE_PYTHON, flags=("
 import os, sys
 sys.path.insert(0, {str(root)!r})
 import course.__main__ as door
-from course.author.setup import commands, environment, making
+from course import commands
+from course.author.setup import environment, making
 from course.terminal import stage
 {change}
 sys.exit(door.main({list(arguments)!r}))

@@ -28,8 +28,8 @@ def root(tmp_path, monkeypatch):
     (root / "course" / "author" / "setup").mkdir(parents=True)
     (root / "course" / "terminal").mkdir()
     shelf.mkdir()
-    own = ["__init__", "__main__", "author/__init__"]
-    own += [f"author/setup/{name}" for name in ("__init__", "commands", "environment", "making", "wheelhouse")]
+    own = ["__init__", "__main__", "commands", "author/__init__"]
+    own += [f"author/setup/{name}" for name in ("__init__", "environment", "making", "wheelhouse")]
     own += [f"terminal/{name}" for name in ("__init__", "arguments", "causes", "stage")]
     for name in (*(f"course/{name}.py" for name in own), "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)

@@ -12,6 +12,7 @@ from course.author.builder.execute import client_of
 from course.author.setup import workspace
 from course.reader import progress
 from course.reader.session import replay, resume, sections, stops
+from course.reader.session.table import table
 
 LEVELS = list(map(build.level_of, build.names_in(build.ROOT)))
 
@@ -142,7 +143,7 @@ def test_who_has_run_all_cells_and_answered_nothing_has_not_finished(project, mo
     assert resume.next_step(project).endswith(f"mine/01_hardware.ipynb, with `python3 -m course resume`. {state}")
     monkeypatch.setattr(progress, "ROOT", project)
     monkeypatch.setattr(progress, "FILE", project / ".course" / "progress.db")
-    assert state in progress.table()
+    assert state in table()
 
 
 def test_a_section_is_done_when_its_question_is_answered_and_its_blank_tried(project, monkeypatch):
