@@ -130,7 +130,7 @@ def how_long():
         found = for_writers(name)
         at_most = round(sum(section.at_most for section in found))
         writes = sum(len(section.writes) for section in found)
-        lines.append(f"| `{name}` | {index_page.counted(ROOT, name)} | {blanks_in([name])} | {at_most} | {writes} |")
+        lines.append(f"| `{name}` | {index_page.minutes_of(ROOT, name)} | {blanks_in([name])} | {at_most} | {writes} |")
     return "\n".join(lines)
 
 

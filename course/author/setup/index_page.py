@@ -39,14 +39,14 @@ def entry(root: Path, name: str) -> Entry:
     return Entry(name, title[1] if title else name, told)
 
 
-def counted(root: Path, name: str) -> int:
+def minutes_of(root: Path, name: str) -> int:
     """Return a notebook's counted minutes, without optional sections, rounded once (headings round each section)."""
     return round(minutes.total(minutes.sections(from_text(root, name).cells, root)))
 
 
 def trail_takes(root: Path) -> int:
     """Return the minutes of the whole trail, the sum of those in its rows."""
-    return sum(counted(root, name) for name in trail_in(root))
+    return sum(minutes_of(root, name) for name in trail_in(root))
 
 
 def hours(taken: int) -> str:
@@ -62,7 +62,7 @@ def listed(root: Path, names: list[str], folder: str = "") -> str:
     """Return a numbered Markdown list of notebooks. Each title links to the file; `folder` is its path's prefix."""
     lines = []
     for number, each in enumerate((entry(root, name) for name in names), 1):
-        taken = counted(root, each.name)
+        taken = minutes_of(root, each.name)
         lines.append(f"{number}. [{each.title}]({folder}{each.name}.ipynb), {taken} min. {plain(each.promise)}")
     return "\n".join(lines)
 
