@@ -19,7 +19,7 @@ import signal
 from course.author.setup.environment import PYTHON, active, incomplete, inside, lacking, ready
 from course.author.setup.making import check_writable, make, one_at_a_time
 from course.commands import COMMANDS, JUPYTER, help_text
-from course.terminal.arguments import HANDED_ON, checked
+from course.terminal.arguments import HANDED_ON, check_arguments
 from course.terminal.stage import ROOT, fail, hand_over
 
 
@@ -33,7 +33,7 @@ def main(arguments):
         near = difflib.get_close_matches(name, COMMANDS, 1, 0.4)
         hint = f"Did you mean  python3 -m course {near[0]}" if near else f"There are: {', '.join(COMMANDS)}"
         fail(f"There is no command {name!r}. {hint}")
-    rest = checked(name, rest)  # raises SystemExit for --help and wrong arguments
+    rest = check_arguments(name, rest)  # raises SystemExit for --help and wrong arguments
     command, lock = COMMANDS[name]
     if name != "progress":  # it only reads
         check_writable()

@@ -216,7 +216,7 @@ class Prediction:
         """Note an answer, and return what the page says at once: the verdict only if the result has been told."""
         verdict = self.verdict(given)
         VERDICTS[self.key] = verdict
-        progress.predicted(self.key, not verdict.startswith("**Not so"), verdict)  # "Close" counts as right
+        progress.note_prediction(self.key, not verdict.startswith("**Not so"), verdict)  # "Close" counts as right
         if self.key in TOLD:
             return verdict
         return f"You said {spelled(given, self.answer.unit)}. Run the next cell."

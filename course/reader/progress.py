@@ -60,7 +60,7 @@ def load() -> dict[str, dict]:
     return noted
 
 
-def predicted(key: str, right: bool, verdict: str) -> None:
+def note_prediction(key: str, right: bool, verdict: str) -> None:
     """Store whether the answer to a question was right, and what the page said of it: "**Not so.** You said 20."."""
     record("predictions", key, {"right": right, "verdict": verdict})
 
@@ -72,7 +72,7 @@ def verdict(key: str) -> str:
     return load()["predictions"].get(key, {"verdict": ""})["verdict"]
 
 
-def solved(key: str) -> None:
+def note_solved(key: str) -> None:
     record("exercises", key, date.today().isoformat())
 
 

@@ -125,7 +125,7 @@ def how_long():
         found = for_writers(name)
         at_most = round(sum(section.at_most for section in found))
         writes = sum(len(section.writes) for section in found)
-        lines.append(f"| `{name}` | {minutes.counted(ROOT, name)} | {blanks_in([name])} | {at_most} | {writes} |")
+        lines.append(f"| `{name}` | {minutes.minutes_of(ROOT, name)} | {blanks_in([name])} | {at_most} | {writes} |")
     return "\n".join(lines)
 
 

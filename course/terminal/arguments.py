@@ -236,7 +236,7 @@ def parser(name):
     return made
 
 
-def checked(name, given):
+def check_arguments(name, given):
     """Return the arguments for the command, after checking them. Raises SystemExit for `--help` or a wrong argument.
 
     `test` passes unknown arguments to pytest, which rejects those that it does not know. JupyterLab ignores unknown

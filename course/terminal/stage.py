@@ -29,7 +29,7 @@ def hand_over(command):
             pass  # the other program receives Ctrl-C too, and handles it
 
 
-def held(file):
+def try_lock(file):
     """Try to lock an open file. Returns False if another process has the lock, otherwise True."""
     try:
         if os.name == "nt":

@@ -16,7 +16,7 @@ import pytest
 
 from course.author.build import ROOT, environment, from_text
 from course.reader.notebooks.names import all_in
-from course.terminal.arguments import COMMANDS, checked
+from course.terminal.arguments import COMMANDS, check_arguments
 
 PAGES = sorted(path for path in [*ROOT.glob("*.md"), *(ROOT / "course").rglob("*.md")] if path.name != "CHANGELOG.md")
 TEXTS = sorted((ROOT / "notebooks").rglob("text/*.py"))
@@ -80,7 +80,7 @@ def test_each_command_that_is_written_has_these_arguments():
             name, *given = shlex.split(re.sub(r"[][]", "", command))  # in brackets: what may be left out
             with contextlib.redirect_stderr(io.StringIO()) as told, contextlib.suppress(SystemExit):
                 if name in COMMANDS and given:  # without arguments, a command is only named
-                    checked(name, given)
+                    check_arguments(name, given)
             if name not in COMMANDS or told.getvalue():
                 wrong.append((where, command, told.getvalue()))
     assert count > 100 and wrong == []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from course.reader.notebooks.cells import read_text
-from course.reader.notebooks.minutes import counted, trail_takes
+from course.reader.notebooks.minutes import minutes_of, trail_takes
 from course.reader.notebooks.names import more_in, names_in, text_path, trail_in
 
 FILE = "map.md"
@@ -51,7 +51,7 @@ def listed(root: Path, names: list[str], folder: str = "") -> str:
     """Return a numbered Markdown list of notebooks. Each title links to the file; `folder` is its path's prefix."""
     lines = []
     for number, each in enumerate((entry(root, name) for name in names), 1):
-        taken = counted(root, each.name)
+        taken = minutes_of(root, each.name)
         lines.append(f"{number}. [{each.title}]({folder}{each.name}.ipynb), {taken} min. {plain(each.promise)}")
     return "\n".join(lines)
 

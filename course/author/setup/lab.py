@@ -9,7 +9,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from course.terminal.stage import held
+from course.terminal.stage import try_lock
 
 CUSTOM = "custom"  # the folder beside this file with custom.css
 LOCKS = []  # open files: the lock on a file lasts until it is closed
@@ -64,7 +64,7 @@ def started_elsewhere(root: Path, desk: Path, patience: float = 120) -> dict | N
         return None
     file = open(root / ".course" / "lab.lock", "a")  # noqa: SIM115  it stays open
     until = time.time() + patience
-    while not held(file) and time.time() < until:
+    while not try_lock(file) and time.time() < until:
         if server := running(desk):
             file.close()
             return server

@@ -16,7 +16,7 @@ import time
 from course.author.setup import environment
 from course.author.setup.environment import CORE, PYTHON, STAMP, TEST, VENV, fitting, version_text
 from course.author.setup.wheelhouse import from_wheelhouse
-from course.terminal.stage import ROOT, fail, held, stage
+from course.terminal.stage import ROOT, fail, stage, try_lock
 
 
 @contextlib.contextmanager
@@ -25,9 +25,9 @@ def one_at_a_time():
     folder = os.path.join(ROOT, ".course")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "setup.lock"), "a") as file:
-        if not held(file):
+        if not try_lock(file):
             print("Another command is setting up .venv: waiting until it is done", flush=True)
-        while not held(file):
+        while not try_lock(file):
             time.sleep(0.2)
         os.set_inheritable(file.fileno(), True)  # an installer may outlive a killed command, and still write
         yield

@@ -50,7 +50,7 @@ STILL = "*This figure moves in JupyterLab only.*"
 
 def main(arguments):
     folder = Path(parser("site").parse_args(arguments).folder or ROOT / ".course" / "site").absolute()
-    made_of = made(ROOT)
+    made_of = source_hash(ROOT)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir()) and not (folder / STAMP).exists()):
         print(f"{folder} holds other files than a site, and they would be replaced: name a new folder, or an empty one")
         return 1
@@ -77,7 +77,7 @@ def main(arguments):
     return 0
 
 
-def made(root):
+def source_hash(root):
     """A hash of all files that determine the content and the look of the pages."""
     paths = [path for name in COPIED + BENCH for path in (root / name, *(root / name).rglob("*")) if path.is_file()]
     for pattern in ("notebooks/**/*.py", "levels/**/*.py", "levels_more/**/*.py", "course/**/*.py", "data/*.csv"):
@@ -93,7 +93,7 @@ def lay_out(root, source):
     page = (PAGES / REAL_ONES).read_text(encoding="utf-8").replace("{{real ones}}", answers(root))
     (source / REAL_ONES).write_text(page, encoding="utf-8")
     (source / trains.FOLDER).mkdir()
-    (source / trains.FOLDER / "programs.js").write_text(trains.held(), encoding="utf-8")
+    (source / trains.FOLDER / "programs.js").write_text(trains.programs_file(), encoding="utf-8")
     (source / "api").mkdir()
     for name, text in names.pages(root).items():
         (source / "api" / f"{name}.md").write_text(text, encoding="utf-8")
@@ -106,8 +106,8 @@ def lay_out(root, source):
         path.write_text(text.replace(UP, "").replace(f"]({HERE}", "]("), encoding="utf-8")
     for path in notebooks(root):
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        walked(notebook, path.stem, cells_of(root))
-        prepared(notebook, source, "../" * (len(path.relative_to(root).parts) - 1))
+        link_walk(notebook, path.stem, cells_of(root))
+        prepare(notebook, source, "../" * (len(path.relative_to(root).parts) - 1))
         target = source / path.relative_to(root)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(json.dumps(notebook), encoding="utf-8")
@@ -146,7 +146,7 @@ def notebooks(root=ROOT):
     return sorted(root.glob("notebooks/*.ipynb")) + sorted(root.glob("notebooks/*/*.ipynb"))
 
 
-def prepared(notebook, folder, here):
+def prepare(notebook, folder, here):
     """Turn a notebook into a page: add anchors of exported cells, figures that move or a note, and a trainer."""
     cells = []
     for number, cell in enumerate(notebook["cells"], 1):
@@ -181,7 +181,7 @@ def cells_of(root):
     return found
 
 
-def walked(notebook, name, cells):
+def link_walk(notebook, name, cells):
     """Make the walk's links point to cells, and links to the walk point to the stage of this notebook's level."""
 
     def cell(found):

@@ -1,6 +1,6 @@
 """Training in the browser with the course's own programs: each program as WebAssembly, and the arrays it works on.
 
-A page gets a button (`place`). One file next to the pages (`held`) is loaded when the button is pressed.
+A page gets a button (`place`). One file next to the pages (`programs_file`) is loaded when the button is pressed.
 """
 
 import base64
@@ -156,7 +156,7 @@ def place(here):
     return page.replace("{{file}}", f"{here}{FOLDER}/programs.js").replace("{{here}}", here)
 
 
-def held():
+def programs_file():
     """The file: a script with data, initial weights and programs in base64, without the batches (the row order)."""
     from levels_more.hardware.targets import compiled_for
 

@@ -20,4 +20,4 @@ def check(key, function):
     found = verdict(key, function)
     print(f"{key} {found.state}: {found.text}")
     if found.state == "right":
-        progress.solved(key)
+        progress.note_solved(key)

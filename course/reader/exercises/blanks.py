@@ -71,7 +71,7 @@ def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
     with contextlib.suppress(blanks.Unfit):
         blanks.note(source, notebook, key, found.state == "right")
     if found.state in ("right", "other bits"):
-        progress.solved(f"{notebook[:2]}-{key}")
+        progress.note_solved(f"{notebook[:2]}-{key}")
     if found.state != "right":
         shell.user_ns.update(brought)  # and the class around a method, or a table that holds it
     return f"{key}: {found.text}" + printed_lines(heard.text)

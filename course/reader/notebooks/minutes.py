@@ -250,11 +250,11 @@ def write(root: Path, names: list[str]) -> None:
         replace(root, {path: written(read_text(path), found)})
 
 
-def counted(root: Path, name: str) -> int:
+def minutes_of(root: Path, name: str) -> int:
     """Return a notebook's counted minutes, without optional sections, rounded once (headings round each section)."""
     return round(total(sections(from_text(root, name).cells, root)))
 
 
 def trail_takes(root: Path) -> int:
     """Return the minutes of the whole trail, the sum of those in its rows."""
-    return sum(counted(root, name) for name in trail_in(root))
+    return sum(minutes_of(root, name) for name in trail_in(root))

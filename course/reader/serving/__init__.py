@@ -28,7 +28,7 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 # Models ---------------------------------------------------------------------------------------------------------------
 
 
-def named(models):
+def paths_of(models):
     """Return {name: path} for arguments MODEL or NAME=MODEL. Raises ServingError for a wrong model or name."""
     from levels_more.saving.model import MODELS, WEIGHTS
 
@@ -101,7 +101,7 @@ class Server:
     """
 
     def __init__(self, models, port=0, host="127.0.0.1"):
-        self.sources = named(models)
+        self.sources = paths_of(models)
         self.process = None
         set_up()
         self.folder = tempfile.TemporaryDirectory(prefix="serving-")

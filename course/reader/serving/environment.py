@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from course.terminal.stage import held, stage
+from course.terminal.stage import stage, try_lock
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCK = Path(__file__).with_name("requirements.lock")
@@ -52,7 +52,7 @@ def make():
     """Make the environment, or remake it if its lock has changed. The stamp is written last."""
     ROOT.joinpath(".course").mkdir(exist_ok=True)
     with open(ROOT / ".course" / "serving.lock", "a") as file:
-        while not held(file):
+        while not try_lock(file):
             time.sleep(0.2)
         if ready():
             return  # another process has made it

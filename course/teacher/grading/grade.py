@@ -41,7 +41,7 @@ from course.teacher.sandbox.process import START_TIMEOUT, UNASKED, Process, Proc
 from course.terminal.arguments import parser
 
 LARGEST = 50 << 20  # bytes of a notebook
-SECTION = re.compile(r"^(## Exercises|from course(?:\.practice)? import exercises|exercises\.check\()", re.MULTILINE)
+SECTION = re.compile(r"^(## Exercises|from course\.reader import exercises|exercises\.check\()", re.MULTILINE)
 
 
 class Row(NamedTuple):

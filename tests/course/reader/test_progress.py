@@ -70,7 +70,7 @@ def test_what_an_older_version_noted_still_counts(reader):
 def test_no_test_run_writes(reader, monkeypatch):
     monkeypatch.setenv("PYTEST_VERSION", "9")
     answer("12")
-    progress.solved("01-1")
+    progress.note_solved("01-1")
     assert not list(reader.iterdir())
 
 
@@ -82,12 +82,12 @@ def test_a_notebook_that_a_test_runs_inherits_what_says_so():
 @pytest.mark.parametrize("damaged", [b"[" * 100_000, bytes(4096), "half"], ids=lambda damaged: str(damaged[:8]))
 def test_a_damaged_file_is_put_aside(reader, damaged):
     if damaged == "half":
-        progress.solved("01-0")
+        progress.note_solved("01-0")
         damaged = progress.FILE.read_bytes()[:4096] + b"?" * 4096
     progress.FILE.parent.mkdir(exist_ok=True)
     progress.FILE.write_bytes(damaged)
     assert progress.load() == {"predictions": {}, "exercises": {}}
-    progress.solved("01-1")
+    progress.note_solved("01-1")
     assert list(progress.load()["exercises"]) == ["01-1"]
     assert (reader / ".course" / "progress.damaged.db").read_bytes() == damaged
 
@@ -95,16 +95,16 @@ def test_a_damaged_file_is_put_aside(reader, damaged):
 def test_a_folder_that_cannot_be_written_costs_the_score_only(reader):
     (reader / ".course").write_text("a file where the folder should be")
     answer("12")
-    progress.solved("01-1")
+    progress.note_solved("01-1")
     assert progress.load() == {"predictions": {}, "exercises": {}}
 
 
 def test_a_lock_that_stays_is_not_waited_for_for_ever(reader, monkeypatch):
     monkeypatch.setattr(progress, "WAIT", 0.05)
-    progress.solved("01-1")
+    progress.note_solved("01-1")
     with contextlib.closing(sqlite3.connect(progress.FILE)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        progress.solved("01-2")
+        progress.note_solved("01-2")
         assert progress.load() == {"predictions": {}, "exercises": {}}
     assert list(progress.load()["exercises"]) == ["01-1"]
 
@@ -115,7 +115,7 @@ from pathlib import Path
 from course.reader import progress
 progress.FILE = Path(sys.argv[1])
 for number in range(20):
-    progress.solved(f"{sys.argv[2]}-{number}")
+    progress.note_solved(f"{sys.argv[2]}-{number}")
 """
 
 
@@ -140,7 +140,7 @@ def test_a_writer_that_was_killed_leaves_nothing_that_stays(reader):
         time.sleep(0.05)
         writer.kill()
         writer.wait()
-        progress.solved("01-1")
+        progress.note_solved("01-1")
         found = list(progress.load()["exercises"])
         assert found == [*(f"a-{number}" for number in range(len(found) - 1)), "01-1"]
         assert [path.name for path in progress.FILE.parent.iterdir()] == ["progress.db"]
@@ -185,9 +185,9 @@ def test_the_table(reader, capsys):
         path.write_text(text)
     answer("12")
     progress.record("predictions", "And then?", False)  # by an older version
-    progress.predicted("01-gone", True, "**Right.**")
-    progress.solved("01-2")
-    progress.solved("01-three")
+    progress.note_prediction("01-gone", True, "**Right.**")
+    progress.note_solved("01-2")
+    progress.note_solved("01-three")
     assert commands.progress([]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "                predictions                 blanks              exercises",

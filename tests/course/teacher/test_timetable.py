@@ -97,7 +97,7 @@ def test_a_week_is_a_double_lesson_and_a_day_is_a_day():
     rows = re.findall(r"^\| \*\*\d\*\* `(\w+)` \|.*\| (\d+) \|.*\| (\d+) \|$", timetable.five_weeks(), re.MULTILINE)
     assert [name for name, *_ in rows] == NAMES
     for name, here, home in rows:
-        assert 45 <= int(here) <= 90 and int(here) + int(home) == minutes.counted(ROOT, name), name
+        assert 45 <= int(here) <= 90 and int(here) + int(home) == minutes.minutes_of(ROOT, name), name
     clock = re.findall(r"^\| (\d+):(\d\d) \|", timetable.one_day(), re.MULTILINE)
     times = [60 * int(hour) + int(minute) for hour, minute in clock]
     assert times == sorted(set(times)) and times[0] == 9 * 60 and 16 * 60 <= times[-1] <= 17 * 60

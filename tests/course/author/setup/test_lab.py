@@ -14,7 +14,7 @@ from jupyter_server.serverapp import list_running_servers
 
 from course import build, commands
 from course.author.setup import homes, lab, workspace
-from course.terminal.stage import held
+from course.terminal.stage import try_lock
 
 HOMES = "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "MPLCONFIGDIR"
 
@@ -122,7 +122,7 @@ def test_of_two_labs_at_once_the_second_opens_the_first(project, monkeypatch, ca
     monkeypatch.setattr(lab, "running", lambda folder: found.pop(0))
     monkeypatch.setattr(lab, "LOCKS", [])
     with open(project / ".course" / "lab.lock", "a") as first:
-        assert held(first)
+        assert try_lock(first)
         commands.open_lab(["--no-browser"], None)
     assert handed == found == [] and capsys.readouterr().out == (
         "JupyterLab is already open in this folder: http://127.0.0.1:9/lab/tree/map.md?token=x\n"
@@ -131,7 +131,7 @@ def test_of_two_labs_at_once_the_second_opens_the_first(project, monkeypatch, ca
     commands.open_lab(["--no-browser"], None)  # the first has ended
     assert len(handed) == 1
     with open(project / ".course" / "lab.lock", "a") as third:
-        assert not held(third)
+        assert not try_lock(third)
     lab.LOCKS.pop().close()
 
 

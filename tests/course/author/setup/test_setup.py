@@ -31,7 +31,7 @@ from course import __main__ as the_door
 from course import commands
 from course.author.setup import environment
 from course.terminal import causes, stage
-from course.terminal.arguments import checked
+from course.terminal.arguments import check_arguments
 
 pytestmark = pytest.mark.versions
 
@@ -120,7 +120,7 @@ def test_help_needs_the_standard_library_alone():
 def test_a_port_that_is_none_is_refused(name, port):
     done = open_door(ROOT, name, f"--port={port}", flags=("-I", "-S", "-B"))
     assert done.returncode == 2 and "a port is a whole number from 1 to 65535" in done.stderr, done
-    assert checked(name, ["--port=1"]) and checked(name, ["--port", "65535"])
+    assert check_arguments(name, ["--port=1"]) and check_arguments(name, ["--port", "65535"])
 
 
 @pytest.mark.parametrize("name, arguments", [*((name, ["--help"]) for name in commands.COMMANDS), ("lab", ["x", "-h"])])
@@ -147,15 +147,15 @@ def test_a_section_of_bench_that_is_none_is_refused():
 
 def test_what_is_handed_on_to_another_program():
     """`lab` hands on what it knows and what follows `--`; `test` everything, for pytest refuses what it does not know."""
-    assert checked("lab", ["--no-browser", "--port=9", "--", "--x=1", "--"]) == [
+    assert check_arguments("lab", ["--no-browser", "--port=9", "--", "--x=1", "--"]) == [
         "--no-browser",
         "--port=9",
         "--x=1",
         "--",
     ]
     for given in ([], ["tests/test_x.py", "-k", "y"], ["--numprocesses=2", "-x"]):
-        assert checked("test", given) == checked("browser-test", given) == given
-    assert checked("test", ["--", "--help"]) == ["--help"]
+        assert check_arguments("test", given) == check_arguments("browser-test", given) == given
+    assert check_arguments("test", ["--", "--help"]) == ["--help"]
 
 
 @pytest.mark.quick

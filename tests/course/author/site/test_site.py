@@ -42,7 +42,7 @@ def site():
     folder = ROOT / ".course" / "tested-site"
     folder.parent.mkdir(exist_ok=True)
     with open(folder.with_suffix(".lock"), "a") as lock:
-        while not stage.held(lock):  # another process writes it
+        while not stage.try_lock(lock):  # another process writes it
             time.sleep(0.5)
         assert reading.main([str(folder)]) == 0, "Sphinx's warnings stand above: each is an error"
     return folder
@@ -292,7 +292,7 @@ def test_a_link_to_the_walk_leads_to_the_stage_of_its_level():
         "05_high_level": "5a",
     }.items():
         notebook = {"cells": [{"cell_type": "markdown", "source": words}]}
-        reading.walked(notebook, name, {})
+        reading.link_walk(notebook, name, {})
         link = f'<a href="05_high_level.html#walk-{mark}">The walk</a> follows one step.'
         assert notebook["cells"][0]["source"] == link
 
@@ -301,7 +301,7 @@ def test_a_link_of_the_walk_leads_to_its_cell_from_the_trail_too():
     for up in ("", "../"):
         page = f'<a href="{up}05_high_level.ipynb#cell-id=abc">run_epochs</a>'
         notebook = {"cells": [{"cell_type": "code", "source": "", "outputs": [{"data": {"text/html": page}}]}]}
-        reading.walked(notebook, "5_high_level", {("05_high_level", "abc"): "cell-30"})
+        reading.link_walk(notebook, "5_high_level", {("05_high_level", "abc"): "cell-30"})
         data = notebook["cells"][0]["outputs"][0]["data"]
         assert data["text/html"] == f'<a href="{up}05_high_level.html#cell-30">run_epochs</a>'
 

@@ -94,14 +94,14 @@ def server(models):
 
 
 def test_names(models):
-    found = serving.named([models / "small", f"other={models / 'file.onnx'}", "penguins_sex"])
+    found = serving.paths_of([models / "small", f"other={models / 'file.onnx'}", "penguins_sex"])
     assert [*found] == ["small", "other", "penguins_sex"] and found["other"] == models / "file.onnx"
 
 
 def test_a_path_may_hold_an_equals_sign(tmp_path):
     dense(1).save(tmp_path / "lr=0.1 é" / "net")
     path = tmp_path / "lr=0.1 é" / "net"
-    assert serving.named([path]) == {"net": path} and serving.named([f"other={path}"]) == {"other": path}
+    assert serving.paths_of([path]) == {"net": path} and serving.paths_of([f"other={path}"]) == {"other": path}
 
 
 @pytest.mark.quick
@@ -119,7 +119,7 @@ def test_a_path_may_hold_an_equals_sign(tmp_path):
 )
 def test_what_is_no_model_is_told(models, given, told):
     with pytest.raises(serving.ServingError, match=told):
-        serving.named([text.format(small=models / "small") for text in given])
+        serving.paths_of([text.format(small=models / "small") for text in given])
 
 
 def test_a_file_that_is_no_onnx_is_told(tmp_path):

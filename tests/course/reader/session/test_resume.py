@@ -36,9 +36,9 @@ def reader(monkeypatch, tmp_path):
             for name in names:
                 found = progress.questions_in(build.text_path(build.ROOT, name))
                 for key in found["predictions"]:
-                    progress.predicted(key, False, "**Not so.**")
+                    progress.note_prediction(key, False, "**Not so.**")
                 for key in found["blanks"]:
-                    progress.solved(key)
+                    progress.note_solved(key)
 
     return note
 
@@ -166,7 +166,7 @@ def test_a_section_is_done_when_its_question_is_answered_and_its_blank_tried(pro
     progress.record("predictions", "How many?", False)  # by an older version of the course
     assert sections.still_open(cells, "01_hardware") == {}
     cells[3].source = "#| export room blank two\ndef two():\n    ..."
-    progress.solved("01-two")  # on the trail
+    progress.note_solved("01-two")  # on the trail
     assert sections.still_open(cells, "trail/1_hardware") == {}
 
 
@@ -236,5 +236,5 @@ def test_who_left_a_question_open_does_not_have_the_idea_that_it_leads_to(monkey
     ]
     assert resume.takeaways(cells, "01_hardware") == ["The door stands."]
     monkeypatch.delenv("PYTEST_VERSION")
-    progress.predicted("01-one", True, "**Right.**")
+    progress.note_prediction("01-one", True, "**Right.**")
     assert resume.takeaways(cells, "01_hardware") == ["There are two.", "The door stands."]
