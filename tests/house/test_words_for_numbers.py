@@ -94,10 +94,6 @@ def test_metrics_losses_and_tensors_of_words(kind):
             call()
 
 
-
-
-
-
 def test_the_core_alone():
     code = """
 import numpy as np
