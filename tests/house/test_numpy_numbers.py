@@ -8,25 +8,11 @@ from levels_more import hardware, high_level, kernels, low_level, mid_level, tor
 from levels_more import tensorflow as tf
 from levels_more.checks import as_python, number
 from levels_more.high_level import DNNClassifier, DNNRegressor, LinearRegressor
-from levels_more.low_level import Operators
 from levels_more.mid_level import SGD, Adam, Dataset, Dense, Dropout
 from levels_more.saving import load_model
 
 K = tf.keras
 FLOATS = np.float64, np.float32, np.float16
-
-
-def scalars_in(thing, seen=None, path=""):
-    """Where NumPy's scalars lie in the attributes of a thing, and in what these hold."""
-    seen = set() if seen is None else seen
-    if isinstance(thing, np.generic):
-        return [path]
-    if id(thing) in seen or isinstance(thing, np.ndarray | Operators | type) or path.count(".") > 4:
-        return []
-    seen.add(id(thing))
-    inside = thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list | tuple) else ()
-    inside = inside or [(name, x) for name, x in getattr(thing, "__dict__", {}).items() if name != "recreate"]
-    return [found for name, x in inside for found in scalars_in(x, seen, f"{path}.{name}")]
 
 
 def test_one_rule():
@@ -93,43 +79,6 @@ def test_a_schedule_of_numpy_gives_rates():
     for schedule in (lambda epoch: np.float64(0.5) ** epoch * 0.1, lambda epoch: np.logspace(-1, -2, 3)[epoch]):
         losses = trained(SGD(0.1), callbacks=[high_level.LearningRateScheduler(schedule)])
         assert np.isfinite(losses).all()
-
-
-TORCH = {  # optimizer -> its options
-    "SGD": {"lr": 0.125, "momentum": 0.5, "weight_decay": 0.25},
-    "Adam": {"lr": 0.125, "betas": (0.5, 0.75), "eps": 0.125, "weight_decay": 0.25},
-}
-
-
-def stepped(optimizer):
-    """Where a parameter is after three steps of a PyTorch optimizer, given as a function of the parameters."""
-    w = torch.tensor([1.0, -2.0], requires_grad=True)
-    made = optimizer([w])
-    for _ in range(3):
-        made.zero_grad()
-        (w * w).sum().backward()
-        made.step()
-    assert all(scalars_in({n: x for n, x in group.items() if n != "params"}) == [] for group in made.param_groups)
-    return w.tolist()
-
-
-@pytest.mark.parametrize("kind", FLOATS)
-@pytest.mark.parametrize("name", TORCH)
-def test_optimizers_of_pytorch(name, kind):
-    options = {
-        key: tuple(map(kind, x)) if isinstance(x, tuple) else x if isinstance(x, bool) else kind(x)
-        for key, x in TORCH[name].items()
-    }
-    make = getattr(torch.optim, name)
-    expected = stepped(lambda w: make(w, **TORCH[name]))
-    assert stepped(lambda w: make(w, **options)) == expected
-    assert stepped(lambda w: make([{"params": w, **options}])) == expected
-    if "betas" in options:
-        assert stepped(lambda w: make(w, **options | {"betas": np.array(options["betas"])})) == expected
-    for key in options:
-        for wrong in ("0.1", None, -0.5, True):
-            with pytest.raises(ValueError, match=f"{name}: {key} is {wrong!r}"):
-                stepped(lambda w, key=key, wrong=wrong: make(w, **TORCH[name] | {key: wrong}))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -153,23 +153,6 @@ for batches in ([[3], [4], [5]], [[0, 1, 2], [3, 4, 5], [6]], [[0, 1, 2], [3, 4]
 """)
 
 
-def test_the_gradient_of_many_numbers_is_that_of_their_sum(python):
-    python("""
-for shape in ((10, 4), (10,), (1,)):
-    v = Variable(np.ones(shape))
-    with GradientTape() as tape:
-        y = v * v
-    assert (tape.gradient(y, v).numpy() == 2.0).all()
-def train():
-    step = step_of(lambda x, w: reduce_sum(x @ w, axis=0))  # a sum over the batch
-    return step.over(x, x[:, 0], batches).numpy().tolist()
-
-with eager():
-    right = train()
-assert train() == right
-""")
-
-
 def test_a_freed_tensor_says_so(python):
     python("""
 t = constant(3.0)

@@ -12,7 +12,6 @@ from levels import mid_level as core_mid
 from levels_more.high_level import Callback, EarlyStopping, Input, Model, Sequential
 from levels_more.low_level import GradientTape, Variable, constant, maximum, reduce_max
 from levels_more.mid_level import (
-    L2,
     SGD,
     Dataset,
     Dense,
@@ -171,15 +170,6 @@ def test_what_people_have_trains_a_float32_model(given, flat):
     assert (net.predict(given(ROWS)) == net.predict(ROWS)).all()
 
 
-@pytest.mark.more("from_generator")
-@pytest.mark.parametrize("flat", [False, True], ids=["y [rows, 1]", "y [rows]"])
-@pytest.mark.parametrize("kind", [kind for kind in AS if kind != "tensors"])  # a stage takes arrays
-def test_what_people_have_may_come_from_a_generator(kind, flat):
-    y = ANSWERS[:, 0] if flat else ANSWERS
-    stream = Dataset.from_generator(lambda: zip(AS[kind](ROWS), AS[kind](y), strict=True)).batch(6)
-    agree(float32_line(stream), ROWS, y)
-
-
 def test_yes_or_no_may_be_bools():
     x, y = ROWS > 0, ANSWERS[:, 0] > 1
     agree(float32_line(x, y), x, y)
@@ -219,12 +209,6 @@ def test_evaluate_gives_what_keras_gives():
     alone = started().evaluate(TASK.x, TASK.y)
     assert isinstance(alone, float) and alone == pytest.approx((error**2).mean())
     assert started().evaluate(TASK.x, TASK.y, return_dict=True) == {"loss": alone}
-
-
-def test_none_is_no_metric_and_no_callback():
-    net = started(metrics=None)
-    assert len(net.fit(TASK.x, TASK.y, callbacks=None, verbose=0).losses) == 13
-    assert hasattr(net.optimizer, "apply_gradients") and callable(net.loss)
 
 
 def test_layers_are_added_one_by_one(tmp_path):
@@ -312,13 +296,6 @@ def test_a_step_of_your_own():
     assert losses == sorted(losses) and losses[0] < losses[-1]
 
 
-def test_penalties_are_part_of_the_loss():
-    net = compiled(Dense(1, kernel_initializer="ones", kernel_regularizer=L2(0.5)), optimizer=SGD(1e-12))
-    x = np.zeros((8, 2))
-    assert net.fit(x, x[:, :1], verbose=0).losses.tolist() == [1.0]
-    assert net.evaluate(x, x[:, :1]) == pytest.approx(1.0)
-
-
 class Largest:
     """A metric of one's own: the largest error so far, and in how many passes."""
 
@@ -347,17 +324,6 @@ def test_metrics_start_anew_with_each_pass():
     assert history["val_largest"] == pytest.approx([errors[1]] * 2)
     assert net.evaluate(TASK.x_test, TASK.y_test, return_dict=True)["largest"] == pytest.approx(errors[1])
     assert net.trainable_variables == net.variables  # a metric's are not among them
-
-
-def test_fit_goes_on_and_compile_starts_the_optimizer_anew():
-    one, two = started(optimizer="adam"), started(optimizer="adam")
-    data = Dataset.from_batches(TASK.x, TASK.y, np.arange(400).reshape(10, 40))
-    one.fit(data, epochs=4, verbose=0)
-    for _ in "12":
-        two.fit(data, epochs=2, verbose=0)
-    assert all((a == b).all() for a, b in zip(one.get_weights(), two.get_weights(), strict=True))
-    two.compile("adam", "mse")
-    assert two.optimizer.trained_variables is None
 
 
 @pytest.mark.more("summary")
@@ -471,20 +437,6 @@ def test_an_error_in_the_data_comes_through_and_nothing_is_lost():
     other.fit(TASK.x[:100], TASK.y[:100], batch_size=50, shuffle=False, verbose=0)
     np.testing.assert_allclose(net.history.losses, other.history.losses)
     assert [w.tolist() for w in net.get_weights()] == [w.tolist() for w in other.get_weights()]
-
-
-@pytest.mark.more("these losses")
-def test_answers_that_are_no_probabilities_are_refused_before_training():
-    for loss, units, y in (
-        ("binary_crossentropy", 1, np.ones((8, 1))),
-        ("sparse_categorical_crossentropy", 2, np.arange(8) % 2),
-    ):
-        net = Sequential([Dense(units)])
-        net.compile("sgd", loss)
-        net.build((None, 3))
-        net.set_weights([np.ones((3, units), "f4"), np.zeros((1, units), "f4")])
-        with pytest.raises(ValueError, match="expected probabilities"):
-            net.fit(np.full((8, 3), 2.0), y, verbose=0)
 
 
 @pytest.mark.more("hooks for batches")
