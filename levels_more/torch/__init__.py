@@ -1,9 +1,8 @@
 """PyTorch's API on top of what the five notebooks build: `import levels_more.torch as torch`.
 
-It has what the stored programs call, and closely related functions. Chapter 3 of "eat pytorch in 20 days" runs with
-only its import lines changed. Tensors record how they were computed (`levels_more.torch.tensors`), weights are
-[out, in], and losses take the prediction first. What differs: int32 is int64 here. The error for a missing name says
-what to use instead.
+It has what the stored programs call, and what a program needs beside that. Chapter 3 of "eat pytorch in 20 days" runs
+with only its import lines changed. Tensors record how they were computed (`levels_more.torch.tensors`), weights are
+[out, in], and losses take the prediction first. The error for a missing name says what to use instead.
 """
 
 import math
