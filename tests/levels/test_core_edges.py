@@ -91,19 +91,6 @@ assert np.allclose(tape.gradient(loss, v).numpy(), 0.5 / np.sqrt(a), rtol=1e-12)
 """)
 
 
-def test_a_step_with_a_sum_along_an_axis_trains(python):
-    python("""
-losses = step_of(lambda x, w: reduce_sum(x @ w, axis=1, keepdims=True)).over(x, x[:, :1], batches).numpy()
-same = step_of(lambda x, w: x @ w).over(x, x[:, :1], batches).numpy()
-assert losses.tolist() == same.tolist()
-step = step_of(lambda x, w: reduce_sum(x @ w, axis=1))
-assert step.over(x, x[:, 0], batches).numpy().tolist() == same.tolist()
-if "levels_more" in sys.modules:
-    step = step_of(lambda x, w: apply("reshape", reduce_sum(x @ w, axis=1), shape=(10, 1)))
-    assert step.over(x, x[:, :1], batches).numpy().tolist() == same.tolist()
-""")
-
-
 def test_a_tape_is_read_once_and_what_is_wider_says_where_it_is(python):
     python("""
 w = Variable(np.array([2.0, 3.0]))

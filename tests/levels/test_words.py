@@ -1,14 +1,10 @@
 """What a reader of another library writes first, on the core alone: the error names it, and says what to write."""
 
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-from course.author.build import ROOT
 from levels import low_level
 from levels.high_level import Model, Sequential
 from levels.low_level import GradientTape, Variable, constant, function, reduce_mean
@@ -142,31 +138,6 @@ def test_a_train_step_that_returns_a_dict_is_named():
 
     with pytest.raises(TypeError, match="Net.train_step: returns a dict; expected tensors"):
         fitted(Net())
-
-
-@pytest.mark.quick
-def test_powers_that_the_core_has_not_say_which_it_has():
-    code = """
-import numpy as np
-from levels.low_level import constant
-x = constant(np.array([2.0, 3.0]))
-print((x ** 2).numpy().tolist())
-for power in (lambda: x ** 2.0, lambda: x ** 3, lambda: 2.0 ** x):
-    try:
-        power()
-    except TypeError as error:
-        print(error)
-import levels_more.low_level
-print((x ** 2.0).numpy().tolist(), (2.0 ** x).numpy().tolist())
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}
-    )
-    first, second, third, other, last = done.stdout.splitlines()
-    assert first == "[4.0, 9.0]" and last == "[4.0, 9.0] [4.0, 8.0]"
-    cure = "levels_more.low_level brings it: write `import levels_more.low_level`"
-    assert second == third == f"Tensor: no ** here; the whole number 2 is a power here, x ** 2, and {cure}"
-    assert other == f"Tensor: no power of a number here, as in 2.0 ** x; exp(x * math.log(2.0)) is, and {cure}"
 
 
 @pytest.mark.quick
