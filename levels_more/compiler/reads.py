@@ -133,15 +133,6 @@ def _cannot_change(value):
     return type(value) in TEXTS or isinstance(value, fixed)
 
 
-def _members(kind):
-    """The parts of a class to be searched: its base classes, and the members of a reader's class."""
-    within = [*kind.__bases__]
-    for name, part in () if of_levels(kind) else vars(kind).items():
-        if not name.startswith("__") or name == "__call__":
-            within += (part.fget, part.fset) if isinstance(part, property) else [getattr(part, "__func__", part)]
-    return within
-
-
 def _holds_parts(value):
     """Whether a value is a part or a variable, or a list, a tuple or a dict with one in it."""
     if isinstance(value, (list, tuple, dict)):
@@ -155,13 +146,16 @@ class Reads:
     def __init__(self, heard):
         self.known = True  # whether all these values can be compared
         self.places = []  # (a dict, a name in it)
+        self.members = []  # (a class, the name of a member)
         self.calls = []  # (a function, an argument of it)
         self.tables = []  # dicts, and dicts of classes, that are compared as a whole
         self.holders = []  # dicts of which the names are compared: of parts that were searched for variables
         parts = {id(part): part for part, _ in heard}
         names = {(id(part), name): (vars(part), name) for part, name in heard if name is not None}
         self.calls += [(type, part) for part in parts.values()]
-        waiting = [*map(type, parts.values())]
+        waiting = [*{type(part): None for part in parts.values()}]
+        self.members += {(kind, "__call__"): None for kind in waiting}
+        self.members += {(type(part), name): None for part, name in heard if type(name) is str and name[:2] != "__"}
         for place in names.values():
             waiting += self.attributes(*place)
         met = {}
@@ -171,6 +165,8 @@ class Reads:
                 met[id(value)] = value
                 waiting += self.within(value)
         self.places = [*zip(*self.places, strict=True)] or ((), ())
+        self.members = [each for each in self.members if getattr(*each, None) is getattr(*each, None)]  # no new object
+        self.members = [*zip(*self.members, strict=True)] or ((), ())
         self.calls = [*zip(*self.calls, strict=True)] or ((), ())
         self.values = self.now()
 
@@ -201,9 +197,8 @@ class Reads:
             return [*value.values()]
         elif isinstance(value, tuple):
             return value
-        elif isinstance(value, type):  # of these two, the members differ while a trace is running
-            self.tables += [vars(value)] if value.__module__ not in _FIXED and value not in _PARTS else []
-            return _members(value) if value.__module__ not in _FIXED else []
+        elif isinstance(value, type):
+            return self.within_class(value)
         elif isinstance(value, types.FunctionType) and not of_levels(value):
             return self.within_function(value)
         elif isinstance(value, types.MethodType):
@@ -218,6 +213,17 @@ class Reads:
             return [type(value), *self.attributes(vars(value), _ALL)] if self.known else []
         return []
 
+    def within_class(self, kind):
+        """As `within`, for a class: all members of a reader's class. (Of ours, those that were read are compared.)"""
+        if of_levels(kind) or kind.__module__ in _FIXED:
+            return []
+        self.tables.append(vars(kind))
+        found = [*kind.__bases__]
+        for name, part in vars(kind).items():
+            if not name.startswith("__") or name == "__call__":
+                found += (part.fget, part.fset) if isinstance(part, property) else [getattr(part, "__func__", part)]
+        return found
+
     def within_function(self, function):
         """As `within`, for a reader's function: its code, and what it reads. Random numbers cannot be compared."""
         self.known = "random" not in function.__code__.co_names
@@ -230,6 +236,7 @@ class Reads:
     def now(self):
         """All values at this moment, and the names in the dicts that are compared as a whole."""
         values = [*map(operator.call, *self.calls), *map(dict.get, *self.places, repeat(_MISSING))]
+        values += map(getattr, *self.members, repeat(_MISSING))
         for table in self.tables:
             values += table.values()
         return [*values, *chain.from_iterable(self.tables), *chain.from_iterable(self.holders)]

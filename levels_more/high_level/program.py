@@ -98,11 +98,11 @@ def step_program(training, step, layout, look=True):
 
 def predictor(model, layout):
     """The function of a model's inputs in this layout that gives its outputs. The latest one is kept in the model."""
-    form = layout._replace(targets=0, weights=0)
+    form = layout.inputs, layout.names, layout.column_layers
     kept = noted(model, "predictor")
-    if kept is None or kept.layout != form:
-        kept = CachedFunction(lambda *rows: model(form.x(rows)))
-        kept.layout = form
+    if kept is None or kept.form != form:
+        kept = CachedFunction(lambda *rows: model(layout.x(rows)))
+        kept.form = form
         note(model, predictor=kept)
     return kept.current()
 
