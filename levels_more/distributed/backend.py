@@ -216,7 +216,7 @@ class StagedProgram(Replay, Program):
         return [alias(x) for x in self.step(given)]
 
     def over(self, args, batches):
-        """As in `Program`."""
+        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
         Rows.note_once(args)
         Rows.note(batches)
         outs = [np.empty(len(batches), x.spec.dtype) for x in self.graph.outputs]

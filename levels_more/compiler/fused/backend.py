@@ -228,7 +228,7 @@ class FusedProgram(Program):
         return self.launch(args, [Tensor(spec) for spec in self.specs], 1, 0, 0)
 
     def over(self, args, batches):
-        """As in `Program`."""
+        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
         if self.limits:
             check_rows(self.limits, args, batches)
         steps, _ = batches.shape
