@@ -18,7 +18,7 @@ from levels_more.hardware.gpu.device import Gpu, RealGpu, launch_kernel, make_gp
 from levels_more.hardware.gpu.errors import BarrierError, Endless, GpuError, OutOfBounds, Race, Uninitialised, position
 from levels_more.hardware.gpu.memory import READ, SHARED, Block, Dim3, Thread, View, cuda, note, race, used
 from levels_more.hardware.gpu.scheduler import LAUNCH_LIMITS, SEGMENT, SimulatedLaunch, Traffic, count_traffic, simulate
-from levels_more.hardware.lanes import LaneIndex, Lanes, LaneSum, Wide
+from levels_more.hardware.lanes import LaneIndex, LaneProgram, Lanes, LaneSum, Wide
 from levels_more.hardware.targets import TARGETS, Target, compiled_for, listing_for, run_on
 from levels_more.hardware.tpu import (
     SIDE, Activate, Multiply, ReadWeights, Tpu, Write, bfloat16, dense_program, run_program, systolic,

@@ -10,6 +10,7 @@ import pytest
 
 from course import tasks
 from levels import hardware
+from levels.support.machine import machine_code
 from levels_more.hardware import Assembler, Buffer, Lanes, pool, select
 
 CPU = pool()["cpu:0"]
@@ -81,6 +82,14 @@ def test_one_lane_in_float64_is_written_as_level_1_writes(dtype):
         hardware.write_steps(a, hardware.net_row, NET)
     assert [line.replace("contract ", "") for line in one.lines] == core.lines and one.entry == core.entry
     assert (one.lines == core.lines) == (dtype == "f8")
+
+
+def test_the_machine_code_is_that_of_the_text_with_an_aligned_stack():
+    a = Lanes("p", "f4", 8)
+    hardware.write_steps(a, hardware.net_row, NET)
+    program = a.assemble()
+    assert "define void @program(ptr %words) nounwind alignstack(64) {" in program.text
+    assert machine_code(program.text)[0] is program.engine
 
 
 def place(code):
