@@ -9,10 +9,12 @@ import pytest
 
 from course import tasks
 from levels import hardware
+from levels.support.machine import machine_code
 from levels_more.hardware import Assembler, Buffer, Lanes, pool, select
 
 CPU = pool()["cpu:0"]
 COMPARISONS = [operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt]
+NET = (2, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)  # the shapes of its weights
 LANES = [("f4", None), ("f4", 1), ("f4", 4), ("f8", None), ("f8", 4), ("f8", 8)]
 TASKS = {"linear": hardware.line_row, "rings": hardware.net_row}
 BATCHES = [1, 3, 7, 10, 17]
@@ -69,6 +71,14 @@ def test_one_lane_in_float64_gives_the_bits_of_level_1(name):
         expected = trained(Assembler("train", "f8"), name, "f8", rows)
         for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_machine_code_is_that_of_the_text_with_an_aligned_stack():
+    a = Lanes("p", "f4", 8)
+    hardware.write_steps(a, hardware.net_row, NET)
+    program = a.assemble()
+    assert "define void @program(ptr %words) nounwind alignstack(64) {" in program.text
+    assert machine_code(program.text)[0] is program.engine
 
 
 def place(code):
