@@ -48,14 +48,12 @@ def cell_content(cell):
         return cell
 
 
-_PARTS = Reconstructible, Module  # each part of a model is of one of these classes
 _ALL, _INSIDE = object(), object()  # in place of a name: all attributes; the parts and variables in them
 # modules that read `__dict__`, and what they look for; no trace depends on the notes
 _READ_DICTS = {
     "levels.support.parts": _INSIDE,
     "levels_more.high_level.model": _INSIDE,
     "levels_more.mid_level.notes": None,
-    __name__: None,  # one of the two classes of parts asks the other, which hears it, too
 }
 
 
@@ -70,16 +68,12 @@ class _Traces(threading.local):
 _TRACES = _Traces()
 
 
-def _hearer(kind):
-    """The `__getattribute__` of a class of parts while a trace is running."""
-
-    def __getattribute__(part, name):
-        if _TRACES.heard is not None:
-            reader = sys._getframe(1).f_globals.get("__name__") if name == "__dict__" else None
-            _TRACES.heard.append((part, name if reader is None else _READ_DICTS.get(reader, _ALL)))
-        return super(kind, part).__getattribute__(name)
-
-    return __getattribute__
+def _hear(part, name):
+    """The `__getattribute__` of all parts while a trace is running."""
+    if _TRACES.heard is not None:
+        reader = sys._getframe(1).f_globals.get("__name__") if name == "__dict__" else None
+        _TRACES.heard.append((part, name if reader is None else _READ_DICTS.get(reader, _ALL)))
+    return super(Reconstructible, part).__getattribute__(name)
 
 
 @contextmanager
@@ -92,8 +86,8 @@ def hearing():
     outer, heard = _TRACES.heard, []
     with _TRACES.lock:
         _TRACES.running.append(heard)
-        for kind in _PARTS if len(_TRACES.running) == 1 else ():
-            kind.__getattribute__ = _hearer(kind)
+        if len(_TRACES.running) == 1:
+            Reconstructible.__getattribute__ = _hear
     _TRACES.heard = heard
     try:
         yield heard
@@ -101,8 +95,8 @@ def hearing():
         _TRACES.heard = outer
         with _TRACES.lock:
             _TRACES.running.pop()
-            for kind in _PARTS if not _TRACES.running else ():
-                del kind.__getattribute__
+            if not _TRACES.running:
+                del Reconstructible.__getattribute__
         if outer is not None:
             outer += heard
 
@@ -129,7 +123,7 @@ def _cannot_change(value):
         return value.__module__ in ("builtins", "math")
     if of_levels(type(value)) and hasattr(type(value), "untraced"):  # what the framework notes about a part
         return True
-    fixed = np.generic, np.dtype, types.CodeType, Spec, Tensor, *_PARTS  # the reads of a part have been heard
+    fixed = np.generic, np.dtype, types.CodeType, Spec, Tensor, Reconstructible  # the reads of a part were heard
     return type(value) in TEXTS or isinstance(value, fixed)
 
 

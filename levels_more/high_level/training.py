@@ -21,15 +21,15 @@ from levels_more.mid_level.names import snake_case
 from levels_more.mid_level.optimizers import OPTIMIZERS
 
 
-def spelled(table, name):
+def table_key(table, name):
     """The key of a table for Keras' name of a class, such as "auc" for "AUC". Any other name is returned as it is."""
     words = (name, snake_case(name), name.lower()) if isinstance(name, str) else ()
     return next((word for word in words if word in table), name)
 
 
-def made(what, table, name):
+def make_part(what, table, name):
     """The object for a name in a table, for a class, or for a metric given as a function or a loss. Others stay."""
-    name = spelled(table, name)
+    name = table_key(table, name)
     if what == "metric" and callable(name) and not isinstance(name, type) and not hasattr(name, "update_state"):
         return metrics.MeanLoss(name) if isinstance(name, mid_level.Loss) else metrics.Calculated(name)
     found = lookup(what, table, name)
@@ -40,12 +40,12 @@ def made(what, table, name):
     return found
 
 
-def chosen_metric(given):
+def metric_for(given):
     """The metric that `compile` was given: a name, a class, a function, a loss or an object."""
-    return made("metric", METRICS, given)
+    return make_part("metric", METRICS, given)
 
 
-def named_anew(metric):
+def metric_again(metric):
     """A metric like one that was made for a name."""
     found = metric.recreate()
     found.name, found.by_name = metric.name, True
@@ -57,7 +57,7 @@ def other_metrics(given):
     for metric in given:
         if hasattr(metric, "update_state") and not isinstance(metric, type) and not getattr(metric, "by_name", False):
             raise ValueError(f"compile: {metric!r:.60} counts for one output, and there are several; give one for each")
-    return [named_anew(each) if getattr(each, "by_name", False) else chosen_metric(each) for each in given]
+    return [metric_again(each) if getattr(each, "by_name", False) else metric_for(each) for each in given]
 
 
 def loss_of(loss, y, predicted, weight):
@@ -109,15 +109,19 @@ class Training(Reconstructible):
 
     def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
         several = isinstance(loss, (list, tuple))
-        losses = [each and made("loss", LOSSES, each) for each in loss] if several else [made("loss", LOSSES, loss)]
+        losses = (
+            [each and make_part("loss", LOSSES, each) for each in loss]
+            if several
+            else [make_part("loss", LOSSES, loss)]
+        )
         if not any(losses):
             lookup("loss", LOSSES, "")  # raises ValueError, as for an unknown name
-        self.optimizer = made("optimizer", OPTIMIZERS, optimizer)
+        self.optimizer = make_part("optimizer", OPTIMIZERS, optimizer)
         self.losses = losses
         self.for_all = not several  # whether the loss is that of all outputs
         given = [as_list([] if each is None else each) for each in as_list([] if metrics is None else metrics)]
         again = functools.partial(other_metrics, *given[:1])
-        self.counted = Counted([[*map(chosen_metric, each)] for each in given], again)
+        self.counted = Counted([[*map(metric_for, each)] for each in given], again)
         if len(losses) == 1:
             expect_logits(self.metrics, losses)
         self.loss_weights = loss_weights
@@ -134,14 +138,14 @@ class Training(Reconstructible):
 
     def loss(self, model, y, predicted):
         """The sum of the losses of all outputs and the penalties of all layers. Updates the metrics with the batch."""
-        y, predicted, weights = self.matched(y, predicted)
+        y, predicted, weights = self.match_outputs(y, predicted)
         self.counted.prepare(names_of(model, len(y)), self.losses_of(predicted))
         for group, *pair in zip(self.counted.groups, y, predicted, strict=True):
             for metric in group:
                 metric.update_state(*pair)
-        return self.summed(model, y, predicted, weights)
+        return self.sum_losses(model, y, predicted, weights)
 
-    def matched(self, y, predicted):
+    def match_outputs(self, y, predicted):
         """Targets, predictions and row weights (or None) for all outputs. Raises ValueError if their numbers differ."""
         y = as_list(y)
         predicted = as_list(predicted)
@@ -169,7 +173,7 @@ class Training(Reconstructible):
                 loss.check(target, target)
         return losses
 
-    def summed(self, model, y, predicted, weights):
+    def sum_losses(self, model, y, predicted, weights):
         """The sum of the losses of all outputs, for targets y [batch, …], and of the penalties of all layers."""
         each = []
         shares = self.loss_weights or [1.0] * len(y)

@@ -10,7 +10,7 @@ import numpy as np
 
 from levels.low_level import as_tensor, clip, constant, log
 from levels_more import mid_level
-from levels_more.high_level.training import spelled
+from levels_more.high_level.training import table_key
 from levels_more.low_level.ops import cast, reshape
 from levels_more.mid_level import losses, metrics
 from levels_more.mid_level.names import snake_case
@@ -152,7 +152,7 @@ def metric_for(metric):
     """The metric for a name, which it gets as its name, or for a class. Other values are returned as they are."""
     if not isinstance(metric, str):
         return metric() if isinstance(metric, type) else metric
-    word = spelled(metrics.METRICS, metric)
+    word = table_key(metrics.METRICS, metric)
     if word not in BY_NAME:
         return metric
     found = BY_NAME[word](name=metric)

@@ -8,7 +8,7 @@ from levels_more import high_level
 from levels_more.checks import expect
 from levels_more.high_level.rows import is_data
 from levels_more.high_level.serialization import CLASSES, FUNCTIONS
-from levels_more.high_level.training import spelled
+from levels_more.high_level.training import table_key
 from levels_more.mid_level.notes import noted
 from levels_more.mid_level.optimizers import OPTIMIZERS
 from levels_more.tensorflow import keras_optimizers
@@ -46,7 +46,7 @@ class Model(Layer, high_level.Model):
         """
         expect(loss is not None, "compile: loss", loss, 'a loss, as in model.compile(optimizer, loss="mse")')
         if isinstance(optimizer, str):
-            optimizer = keras_optimizers.BY_NAME.get(spelled(OPTIMIZERS, optimizer), optimizer)
+            optimizer = keras_optimizers.BY_NAME.get(table_key(OPTIMIZERS, optimizer), optimizer)
         optimizer = optimizer() if isinstance(optimizer, type) else optimizer
         super().compile(optimizer, _each(loss_for, loss), _each(metric_for, metrics or ()), loss_weights)
 

@@ -342,7 +342,7 @@ def closed(number):
 
 def read_of(value):
     """What a trace has read that has read this value, or all attributes of this part."""
-    holder = value if isinstance(value, Module) else Module()
+    holder = value if isinstance(value, Layer) else Layer()
     holder.value = None if holder is value else value
     with hearing() as heard:
         vars(holder)
@@ -427,6 +427,16 @@ def test_a_change_inside_is_heard(name):
 )
 def test_what_is_not_understood_counts_as_changed(value):
     assert read_of(value).changed() and read_of([value]).changed()
+
+
+def test_a_module_that_is_no_layer_is_compared_as_a_whole():
+    model, module = Sequential([Scale()]), Module()
+    module.factor = 1.0
+    model.layers[0].call = lambda x: x * module.factor
+    ones = np.ones((2, 1), "f4")
+    assert model.predict(ones).tolist() == ones.tolist()
+    module.factor = 5.0
+    assert model.predict(ones).tolist() == (5.0 * ones).tolist()
 
 
 def test_a_part_inside_of_itself_is_read_once():
