@@ -271,7 +271,7 @@ checks.answer_to("04-columns-island")
 # In this split, the three species numbers explain two fifths of what the measures alone leave unexplained. Adding the
 # island to them improves nothing. A column is worth only what it adds to the other columns.
 #
-# ## More columns (11 min)
+# ## More columns (12 min)
 #
 # This table shows how each column treats missing and unknown values. An id of -1 becomes a row of zeros, in an
 # indicator and in an embedding.

@@ -21,7 +21,7 @@ from levels_more.mid_level import SGD, Adam, Dense, MeanSquaredError, Optimizer,
 from levels_more.mid_level.optimizers import AdamW, ExponentialDecay, PiecewiseConstantDecay, RMSprop, shorten
 
 # %% [markdown]
-# ## Momentum (3 min)
+# ## Momentum (4 min)
 #
 # With **momentum** an optimizer adds a part of its last step to the next one. Steps in the same direction add up, to at
 # most 1 / (1 - momentum) times their length. Steps to and fro cancel ([Polyak,

@@ -166,7 +166,7 @@ print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {mov
 # **A good place to stop.** A callback watches a training, stops it in time and restores the best weights.
 
 # %% [markdown]
-# ## More callbacks (22 min)
+# ## More callbacks (23 min)
 #
 # `ModelCheckpoint` saves the model after each epoch, or only after an epoch that is the best so far. The name of its
 # folder may contain the epoch, counted from 1, and the epoch's losses and metrics.
