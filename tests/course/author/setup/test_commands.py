@@ -4,6 +4,7 @@ import pytest
 
 from course import build, commands
 from course.reader import progress
+from course.reader.notebooks import names
 from course.reader.notebooks.cells import BuildError
 
 CONFLICT = """\
@@ -58,7 +59,7 @@ def test_a_merge_conflict_is_called_one(project, monkeypatch, capsys):
     assert build.main(["--check"], project) == 1
     assert capsys.readouterr().out == told
     monkeypatch.setattr(progress, "ROOT", project)
-    monkeypatch.setattr(build, "ROOT", project)
+    monkeypatch.setattr(names, "ROOT", project)
     for command in (commands.progress, commands.lab):
         with pytest.raises(SystemExit, match="line .* holds a merge conflict"):
             command([])

@@ -14,6 +14,7 @@ from jupyter_server.serverapp import list_running_servers
 
 from course import build, commands
 from course.author.setup import homes, lab, workspace
+from course.reader.notebooks import names
 from course.terminal.stage import try_lock
 
 HOMES = "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "MPLCONFIGDIR"
@@ -103,7 +104,7 @@ def test_one_lab_on_a_desk(started, project, monkeypatch, capsys):
     assert "ipyparallel-labextension" in config["disabledExtensions"] and "/custom/custom.css" in shown
 
     handed = []
-    monkeypatch.setattr(build, "ROOT", project)
+    monkeypatch.setattr(names, "ROOT", project)
     monkeypatch.setattr(commands, "hand_over", handed.append)
     assert commands.open_lab(["--no-browser"], "trail/1_hardware") == 0
     said = capsys.readouterr().out
@@ -117,7 +118,7 @@ def test_of_two_labs_at_once_the_second_opens_the_first(project, monkeypatch, ca
     """The first holds a lock until it ends, and it takes seconds until its server is listed."""
     found = [None, None, None, {"url": "http://127.0.0.1:9/", "token": "x"}]
     handed = []
-    monkeypatch.setattr(build, "ROOT", project)
+    monkeypatch.setattr(names, "ROOT", project)
     monkeypatch.setattr(commands, "hand_over", handed.append)
     monkeypatch.setattr(lab, "running", lambda folder: found.pop(0))
     monkeypatch.setattr(lab, "LOCKS", [])
@@ -170,7 +171,7 @@ def test_a_lab_that_has_ended_is_none(project, monkeypatch, tmp_path):
     (tmp_path / "jpserver-1.json").write_text(json.dumps(left))
     assert lab.running(project / build.MINE) is None
     handed = []
-    monkeypatch.setattr(build, "ROOT", project)
+    monkeypatch.setattr(names, "ROOT", project)
     monkeypatch.setattr(commands, "hand_over", handed.append)
     commands.open_lab(["--no-browser"], None)
     assert handed and "--log-level=WARN" in handed[0]

@@ -13,6 +13,7 @@ from course.author.build import MINE
 from course.author.setup import reset, workspace
 from course.reader import checks
 from course.reader.answers import Answer
+from course.reader.notebooks import names
 
 NAMES = ["01_hardware", "02_kernels"]
 
@@ -331,11 +332,11 @@ def test_answers_stand_with_their_questions(monkeypatch, choices):
 
 
 def test_lab_hands_the_switch_to_its_kernels(project, monkeypatch):
-    from course.author.setup import commands
+    from course import commands
 
     begun = []
     monkeypatch.setattr(commands, "hand_over", lambda command: begun.append((command, dict(os.environ))))
-    monkeypatch.setattr(build, "ROOT", project)
+    monkeypatch.setattr(names, "ROOT", project)
     monkeypatch.delenv(checks.ANSWERS, raising=False)
     commands.lab(["--no-browser"])
     commands.lab(["--answers"])

@@ -9,7 +9,7 @@ import jupytext
 import pytest
 
 from course import build
-from course.author.builder import session
+from course.reader.notebooks import running
 from solutions import hardware, high_level, kernels, low_level, mid_level
 
 MODULES = hardware, kernels, low_level, mid_level, high_level
@@ -91,12 +91,12 @@ def test_numbers_of_the_reader_are_kept_and_hinder_nothing(capsys):
 def test_at_the_readers_desk_these_are_the_levels_that_the_reader_built(tmp_path, monkeypatch):
     desk = tmp_path / build.MINE
     desk.mkdir()
-    monkeypatch.setattr(session, "ROOT", tmp_path)
-    monkeypatch.setattr(session, "HOME", [tmp_path])
+    monkeypatch.setattr(running, "ROOT", tmp_path)
+    monkeypatch.setattr(running, "HOME", [tmp_path])
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(desk)
     run("from course.reader import exercises", "exercises.begin('01-1')")
-    assert sys.path[0] == str(desk) and [desk] == session.HOME
+    assert sys.path[0] == str(desk) and [desk] == running.HOME
 
 
 def test_where_levels_are_built_from_nothing_nothing_is_missed(tmp_path, monkeypatch, capsys):

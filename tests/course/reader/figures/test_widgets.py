@@ -18,6 +18,7 @@ from course.reader import answers, checks
 from course.reader.answers import Answer
 from course.reader.figures import widgets
 from course.reader.notebooks.answers import keys_in
+from course.reader.words import spelled
 
 
 def parts(widget) -> list:
@@ -159,7 +160,7 @@ def test_a_slider_waits_until_it_is_moved_and_reaches_the_answer(slider):
     assert numbers[0] == slider[0] and slider[1] - 1 <= numbers[-1] <= slider[1] and len(set(numbers)) == len(numbers)
     moved.index = len(numbers) - 1
     moved.index = int(np.argmin(np.abs(np.array(numbers) - answer)))
-    assert part(box, Label).value == checks.spelled(moved.value)
+    assert part(box, Label).value == spelled(moved.value)
     button.click()
     assert verdict in told(question) and moved.disabled
 
