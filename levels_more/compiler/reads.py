@@ -13,7 +13,7 @@ import sys
 import threading
 import types
 from contextlib import contextmanager
-from itertools import chain, repeat
+from itertools import chain, filterfalse, repeat
 from operator import attrgetter, is_
 
 import numpy as np
@@ -54,7 +54,9 @@ _READ_DICTS = {
     "levels.support.parts": _INSIDE,
     "levels_more.high_level.model": _INSIDE,
     "levels_more.mid_level.notes": None,
+    __name__: None,
 }
+_OF_FIT = frozenset(["history", "stop_training"])  # names that a first training adds to a model: they hold no part
 
 
 class _Traces(threading.local):
@@ -236,7 +238,8 @@ class Reads:
         values += map(getattr, *self.members, repeat(_MISSING))
         for table in self.tables:
             values += table.values()
-        return [*values, *chain.from_iterable(self.tables), *chain.from_iterable(self.holders)]
+        names = filterfalse(_OF_FIT.__contains__, chain.from_iterable(self.holders))
+        return [*values, *chain.from_iterable(self.tables), *names]
 
     def changed(self):
         """Whether one of these values is another one by now. True if one cannot be compared."""
