@@ -13,7 +13,7 @@ import sys
 import threading
 import types
 from contextlib import contextmanager
-from itertools import chain, repeat
+from itertools import chain, filterfalse, repeat
 from operator import attrgetter, is_
 
 import numpy as np
@@ -54,7 +54,9 @@ _READ_DICTS = {
     "levels.support.parts": _INSIDE,
     "levels_more.high_level.model": _INSIDE,
     "levels_more.mid_level.notes": None,
+    __name__: None,
 }
+_OF_FIT = frozenset(["history", "stop_training"])  # names that a first training adds to a model: they hold no part
 
 
 class _Traces(threading.local):
@@ -70,9 +72,11 @@ _TRACES = _Traces()
 
 def _hear(part, name):
     """The `__getattribute__` of all parts while a trace is running."""
-    if _TRACES.heard is not None:
-        reader = sys._getframe(1).f_globals.get("__name__") if name == "__dict__" else None
-        _TRACES.heard.append((part, name if reader is None else _READ_DICTS.get(reader, _ALL)))
+    heard = _TRACES.heard
+    if heard is not None and name != "__dict__":
+        heard.append((part, name))
+    elif heard is not None:
+        heard.append((part, _READ_DICTS.get(sys._getframe(1).f_globals.get("__name__"), _ALL)))
     return super(Reconstructible, part).__getattribute__(name)
 
 
@@ -81,7 +85,8 @@ def hearing():
     """Inside this `with` block this thread's reads of parts' attributes go to the list that it yields: (part, name).
 
     It may be opened inside another one, which then hears the same reads, and in several threads at once. Only while one
-    is open do parts hear reads, because each read takes longer then.
+    is open do parts hear reads, because each read takes longer then. (The class changes twice for it. From version 3.13
+    on, CPython stops to cache the look-ups of a class after 1,000 changes; they take longer then, and stay right.)
     """
     outer, heard = _TRACES.heard, []
     with _TRACES.lock:
@@ -233,7 +238,8 @@ class Reads:
         values += map(getattr, *self.members, repeat(_MISSING))
         for table in self.tables:
             values += table.values()
-        return [*values, *chain.from_iterable(self.tables), *chain.from_iterable(self.holders)]
+        names = filterfalse(_OF_FIT.__contains__, chain.from_iterable(self.holders))
+        return [*values, *chain.from_iterable(self.tables), *names]
 
     def changed(self):
         """Whether one of these values is another one by now. True if one cannot be compared."""

@@ -53,8 +53,6 @@ class Model(high_level.Model, Layer):
         if graph and name is None and type(self).__name__ == "Model":
             name = numbered("functional")  # as in Keras
         super().__init__(name=name)
-        self.history = None  # set here, so that a first training adds no attribute
-        self.stop_training = False
         if graph:
             self.draw(as_list(inputs), as_list(outputs))
 

@@ -67,6 +67,7 @@ class Batches(NamedTuple):
     class_weight: dict = None
     numbers: Dataset = None
     size: int = None
+    fits: bool = False  # whether it is known that the rows fit the losses of the model
 
 
 def dtype_for(model, x):
