@@ -82,7 +82,10 @@ def _room(spec):
 
 
 def shared_buffers(units, kept):
-    """{node: a buffer} for values that pass between units and are not kept. They are reused after the last reader."""
+    """{node: a buffer} for values that pass between units and are not kept. They are reused after the last reader.
+
+    (This saves memory. No row of the bench takes 1.1 times as long if each value has a buffer of its own.)
+    """
     last_reader = _last_readers(units)
     # free: {bytes: buffers}
     buffers = {}
