@@ -2,7 +2,6 @@
 
 import functools
 import html
-import importlib
 import io
 import re
 import tempfile
@@ -12,15 +11,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def five_levels():
-    """Measure and draw the figure of all five levels. Return its PNG, and its description in words."""
-    from course.reader import figures, reference, tasks
-    from course.reader.figures import tour
-    from course.reader.inspection import compare
+    """The figure of all five levels, as notebook 05 shows it. Return its PNG, and its description in words."""
+    from course.author.site import stored_run
 
-    levels = [importlib.import_module(f"levels.{level}").tasks for level in figures.LEVELS]
-    on_all = [reference.linear_regression, *(level.linear_regression for level in levels)]
-    picture = tour.five_levels(compare.measure(tasks.linear(), *on_all))
-    return picture.png, picture.text
+    return stored_run.figure(ROOT, "linear_regression")
 
 
 MOVED = """from course.reader import figures
@@ -65,14 +59,11 @@ def five_side_by_side(scheme="light"):
 
     scheme: "light" or "dark", the colour scheme of the page that shows the picture.
     """
-    import json
-
-    from course.author import site as reading
     from course.author.setup import browser
+    from course.author.site import stored_run
     from course.reader.inspection import side_by_side
 
-    notebook = json.loads((ROOT / "notebooks" / "05_high_level.ipynb").read_text(encoding="utf-8"))
-    page = next(page for page, _ in reading.outputs(notebook) if reading.HOUSE in page)
+    page, _ = stored_run.side_by_side(ROOT)
     loss = re.search("<b>([^<]+)</b> <code>0x", page)[1]
     words = "One training step of the linear regression, written on each of the five levels. "
     with browser.launched() as running:

@@ -105,7 +105,10 @@ def folded(line, lead):
 
 
 def as_html(*comparisons, everything=False):
-    """The page, with a part for each task. One part is open at a time; with `everything`, all parts and helpers are."""
+    """The page, with a part for each task. One part is open at a time; with `everything`, all parts and helpers are.
+
+    Beneath stands where and when it was measured; not on paper, where each task has exactly one side.
+    """
     group = "-".join(
         ["side-by-side", *(c.title.replace(" ", "-") for c in comparisons), *map(str, codes(comparisons[0]))]
     )
@@ -119,8 +122,10 @@ def as_html(*comparisons, everything=False):
         parts.append(f'<details class="task"{opened}{name}>{head}<div class="levels">{tables}</div>{end}</details>')
     kind = "side-by-side paper" if everything else "side-by-side"
     many = " tabs" if len(comparisons) > 1 else ""
+    where = comparisons[-1].where
+    measured = f'<p class="measured"><small>Measured on {html.escape(where)}.</small></p>' * bool(where and not everything)
     choose = " choose" if len(codes(comparisons[0])) > 3 else ""
-    return f'<style>{style()}</style>\n<div class="{kind}{many}{choose}">{"".join(parts)}</div>'
+    return f'<style>{style()}</style>\n<div class="{kind}{many}{choose}">{"".join(parts)}{measured}</div>'
 
 
 def storeys(comparison):
