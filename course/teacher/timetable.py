@@ -1,8 +1,9 @@
 """Generate parts of README.md, TEACHING.md and the site: timetables, three pictures and their descriptions.
 
 `python -m course.teacher.timetable` rewrites the timetables and the list of notebooks in `more/`. With
-the word `pictures` it also makes the pictures again, or only those whose names follow. `five_levels` measures on this
-machine. `side_by_side`, which README.md shows on light and on dark pages, and `sliders` need a browser.
+the word `pictures` it also makes the pictures again, or only those whose names follow. `side_by_side`, which README.md
+shows on light and on dark pages, and `sliders` need a browser. With the word `measure` it first runs notebook 05 again:
+its outputs are the one run whose numbers all pictures and the site show (course/author/site/stored_run.py).
 """
 
 import math
@@ -10,9 +11,11 @@ import re
 import sys
 from pathlib import Path
 
+from course.author.builder.cli import build
 from course.author.builder.sitting import halves
 from course.author.pictures import DARK, PICTURES, with_description
 from course.author.setup import index_page
+from course.author.site import stored_run
 from course.reader.notebooks import minutes
 from course.reader.notebooks.names import names_in, trail_in
 from course.reader.notebooks.stored import from_text
@@ -247,9 +250,13 @@ def with_tables(text, tables):
 
 
 def main(arguments):
+    """Write what is named; see the top of this file."""
+    measures = arguments[:1] == ["measure"]
+    if measures:
+        build(ROOT, stored_run.NAME, anew=True)
     for name, tables in TABLES.items():
         write(ROOT / name, with_tables((ROOT / name).read_text(encoding="utf-8"), tables))
-    for name in (arguments[1:] or PICTURES) if arguments[:1] == ["pictures"] else ():
+    for name in (arguments[1:] or PICTURES) if measures or arguments[:1] == ["pictures"] else ():
         png, text = PICTURES[name]()
         (ROOT / "pictures" / f"{name}.png").write_bytes(png)
         if name in DARK:

@@ -10,7 +10,9 @@ import json
 import re
 from typing import NamedTuple
 
-NOTEBOOK = "notebooks/05_high_level.ipynb"
+from course.reader.notebooks.names import notebook_path
+
+NAME = "05_high_level"  # the notebook that compares all five levels
 HOUSE = 'class="side-by-side tabs choose"'  # the five levels side by side
 TITLES = {"linear_regression": "The line", "dnn_classifier": "Two rings"}  # as the notebook calls its comparisons
 COMPARED = "A step, predicted and measured: "  # in the description of the figure of all levels
@@ -38,7 +40,7 @@ def outputs(notebook):
 
 def read(root):
     """All outputs of the notebook."""
-    return list(outputs(json.loads((root / NOTEBOOK).read_text(encoding="utf-8"))))
+    return list(outputs(json.loads(notebook_path(root, NAME).read_text(encoding="utf-8"))))
 
 
 def side_by_side(root):
@@ -50,9 +52,7 @@ def figure(root, task):
     """The figure of all levels that train a task, as (PNG, its description)."""
     pictures = [(one["image/png"], " ".join(one["text/plain"].split())) for one in read(root) if "image/png" in one]
     start = f"{TITLES[task]}: "
-    return next(
-        (base64.b64decode(png), text) for png, text in pictures if text.startswith(start) and COMPARED in text
-    )
+    return next((base64.b64decode(png), text) for png, text in pictures if text.startswith(start) and COMPARED in text)
 
 
 def where(root):

@@ -1,7 +1,6 @@
 """README.md, TEACHING.md and the pages beside them say what is so: minutes, sections, commands, links, pictures, versions."""
 
 import functools
-import json
 import re
 
 import numpy as np
@@ -12,6 +11,7 @@ from course import build, figures
 from course.author import site as reading
 from course.author.build import ROOT, names_in, text_path
 from course.author.setup import commands, environment, index_page
+from course.author.site import stored_run
 from course.reader.notebooks import minutes
 from course.reader.notebooks.minutes import UNTIMED
 from course.teacher import timetable as teaching
@@ -217,6 +217,18 @@ def test_one_picture_can_be_made_anew_by_its_name(monkeypatch, tmp_path):
     assert "![As of now.](" in "".join((tmp_path / name).read_text(encoding="utf-8") for name in teaching.TABLES)
 
 
+def test_one_command_measures_and_then_makes_every_picture(monkeypatch):
+    done = []
+    drawn = {name: lambda name=name: done.append(name) or (b"", "") for name in teaching.PICTURES}
+    monkeypatch.setattr(teaching, "build", lambda root, name, anew: done.append((name, anew)))
+    monkeypatch.setattr(teaching, "PICTURES", drawn)
+    monkeypatch.setattr(teaching, "DARK", {})
+    monkeypatch.setattr(teaching, "write", lambda *given: None)
+    monkeypatch.setattr(teaching.Path, "write_bytes", lambda *given: None)
+    teaching.main(["measure"])
+    assert done == [(stored_run.NAME, True), "five_levels", "side_by_side", "sliders"]
+
+
 def test_a_picture_in_html_is_described_anew_too():
     page = teaching.with_description(PAGES["README.md"], "side_by_side", 'As "of" now.')
     assert '<img alt="As &quot;of&quot; now." src="pictures/side_by_side.png">' in page
@@ -258,8 +270,7 @@ def test_the_picture_of_the_five_levels_is_that_of_notebook_05():
         PAGES["README.md"],
     )
     assert not any("side_by_side.png" in text for name, text in PAGES.items() if name != "README.md")
-    notebook = json.loads((ROOT / "notebooks" / "05_high_level.ipynb").read_text(encoding="utf-8"))
-    page = next(page for page, _ in reading.outputs(notebook) if reading.HOUSE in page)
+    page, _ = stored_run.side_by_side(ROOT)
     (loss,) = re.findall("<b>([^<]+)</b> <code>0x1.26b37bd4bf3c0p\\+3</code>, the same 64 bits on every level", page)
     assert words.endswith(f"All five end on the same loss, {loss}.")
 

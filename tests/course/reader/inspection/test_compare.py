@@ -408,9 +408,7 @@ def test_only_the_page_tells_times(line, net):
     both = compared.side_by_side(line, net)
     elsewhere = "Another processor <2>, 16 processors, 1 May 2030"
     slower = [
-        c._replace(
-            rows=[row._replace(measured=2000 * row.measured, predicted=1.0) for row in c.rows], where=elsewhere
-        )
+        c._replace(rows=[row._replace(measured=2000 * row.measured, predicted=1.0) for row in c.rows], where=elsewhere)
         for c in (line, net)
     ]
     assert str(datetime.date.today().year) in line.where

@@ -229,12 +229,13 @@ function training(place) {
     clear();
   }
 
-  function verdict(last, steps, first) {
-    const { rate, batch, loss } = tasks[task.value], finite = Number.isFinite(last);
+  /* It diverges if the last epoch is worse than the untrained weights were: larger than their loss, the first. */
+  function verdict(last, steps, first, mean) {
+    const { rate, batch } = tasks[task.value], finite = Number.isFinite(last);
     const many = steps.toLocaleString("en"), changed = [chosen.rate !== rate && "learning rate", chosen.batch !== batch && "batch"];
     const others = changed.filter(Boolean).join(" and ");
-    if (!finite) return `It diverges: at step ${many} the loss is larger than 64 bits can hold. Each step goes too far, and the next one goes further: choose a smaller learning rate.`;
-    if (last > first) return `It diverges: the loss rises from ${short(first)} to ${short(last)}. Each step goes too far: choose a smaller learning rate.`;
+    if (!finite) return `It diverges: at step ${many} the loss is larger than 64 bits can hold. Choose a smaller learning rate.`;
+    if (mean > first) return `It diverges: the loss rises from ${short(first)} to ${short(last)}. Choose a smaller learning rate.`;
     if (others) return `Another ${others}: another number, ${short(last)}. There is no record to compare it with.`;
     const unequal = [...bitsOf(last)].flatMap((bit, k) => (bit === bitsOf(record)[k] ? [] : [k + 1]));
     return `The last of ${many} losses is ${short(last)}. `
@@ -275,12 +276,11 @@ function training(place) {
     drawn.ended = last;
     if (own()) records[task.value] = points;
     draw();
-    const first = points.length ? points[0][0] : losses[0];
     if (!Number.isFinite(last)) done = losses.findIndex((loss) => !Number.isFinite(loss)) + 1;
     place.losses = losses.slice(0, done); // all of them, for whoever looks closer
-    const way = last < first ? "falls" : "rises", end = Number.isFinite(last) ? short(last) : "more than 64 bits can hold";
+    const way = last < losses[0] ? "falls" : "rises", end = Number.isFinite(last) ? short(last) : "more than 64 bits can hold";
     find(".curve").setAttribute("aria-label", `the loss ${way} from ${short(losses[0])} to ${end} in ${done.toLocaleString("en")} steps`);
-    said.textContent = verdict(last, done, first);
+    said.textContent = verdict(last, done, losses[0], points.at(-1)?.[0]);
     const time = await measured();
     if (turn === mine) yours[1].textContent = `${short(time, 2)} µs`;
   }
