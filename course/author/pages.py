@@ -1,15 +1,14 @@
 """Write parts of README.md, TEACHING.md and the site: the list of notebooks, three pictures and their descriptions.
 
 `python -m course.author.pages` rewrites the list of notebooks in `more/`. With the word `pictures` it also makes the
-pictures again, or only those whose names follow. `five_levels` measures on this machine. `side_by_side`, which
-README.md shows on light and on dark pages, and `sliders` need a browser.
+pictures again, or only those whose names follow. `side_by_side`, which README.md shows on light and on dark pages,
+and `sliders` need a browser. With the word `measure` it first runs notebook 05 again: its outputs are the one run
+whose numbers all pictures and the site show (course/author/site/stored_run.py).
 """
 
 import functools
 import html
-import importlib
 import io
-import json
 import re
 import sys
 import tempfile
@@ -18,22 +17,20 @@ from pathlib import Path
 import nbformat
 from PIL import Image
 
-from course.author import site
+from course.author.builder.cli import build
 from course.author.builder.files import copy_project
 from course.author.setup import browser, index_page
-from course.reader import figures, files, reference, tasks
-from course.reader.inspection import compare, side_by_side, tour
+from course.author.site import stored_run
+from course.reader import files
+from course.reader.inspection import side_by_side
 from course.reader.notebooks.stored import METADATA, write_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def five_levels():
-    """Measure and draw the figure of all five levels. Return its PNG, and its description in words."""
-    levels = [importlib.import_module(f"levels.{level}").tasks for level in figures.LEVELS]
-    on_all = [reference.linear_regression, *(level.linear_regression for level in levels)]
-    picture = tour.five_levels(compare.measure(tasks.linear(), *on_all))
-    return picture.png, picture.text
+    """The figure of all five levels, as notebook 05 shows it. Return its PNG, and its description in words."""
+    return stored_run.figure(ROOT, "linear_regression")
 
 
 MOVED = """from course.reader import figures
@@ -71,8 +68,7 @@ def five_side_by_side(scheme="light"):
 
     scheme: "light" or "dark", the colour scheme of the page that shows the picture.
     """
-    notebook = json.loads((ROOT / "notebooks" / "05_high_level.ipynb").read_text(encoding="utf-8"))
-    page = next(page for page, _ in site.outputs(notebook) if site.HOUSE in page)
+    page, _ = stored_run.side_by_side(ROOT)
     loss = re.search("<b>([^<]+)</b> <code>0x", page)[1]
     words = "One training step of the linear regression, written on each of the five levels. "
     with browser.launched() as running:
@@ -100,10 +96,14 @@ def what_branches_off():
 
 
 def main(arguments):
+    """Write what is named; see the top of this file."""
+    measures = arguments[:1] == ["measure"]
+    if measures:
+        build(ROOT, stored_run.NAME, anew=True)
     page = ROOT / CONTENTS
     tables = {"what branches off": what_branches_off}
     files.write(page, files.with_tables(page.read_text(encoding="utf-8"), tables, "course/author/pages.py"))
-    for name in (arguments[1:] or PICTURES) if arguments[:1] == ["pictures"] else ():
+    for name in (arguments[1:] or PICTURES) if measures or arguments[:1] == ["pictures"] else ():
         png, text = PICTURES[name]()
         (ROOT / "pictures" / f"{name}.png").write_bytes(png)
         if name in DARK:

@@ -33,13 +33,13 @@ def set_aside(root: Path, name: str) -> None:
         print(f"{name:<14} was changed since its last build: a copy is {copy.relative_to(root).as_posix()}")
 
 
-def build(root: Path, name: str) -> None:
-    """Update a notebook and its level from the text. If that fails, both stay unchanged."""
+def build(root: Path, name: str, anew: bool = False) -> None:
+    """Update a notebook and its level from the text; `anew`, also if nothing changed. If it fails, both stay."""
     text = from_text(root, name)
     builds = name in names_in(root)
     try:
         notebook = read_notebook(root, name)
-        why = stale(root, name, text, notebook)
+        why = stale(root, name, text, notebook) or "it measures anew" * anew
     except BuildError:
         why = "it is missing or damaged"
     if not why:

@@ -18,7 +18,7 @@ from docutils.nodes import make_id
 
 from course.author.builder.files import environment
 from course.author.setup import index_page
-from course.author.site import alive, names, trains
+from course.author.site import alive, names, stored_run, trains
 from course.reader.inspection import real_ones
 from course.reader.inspection.source_index import places
 from course.reader.notebooks.minutes import trail_takes
@@ -34,7 +34,6 @@ COPIED = "TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures"
 BENCH = "course/author/bench/README.md", "course/author/bench/results.md", "course/author/bench/results.png"
 
 STAMP = "made-of.txt"  # in the folder of a site: a hash of its sources
-HOUSE = 'class="side-by-side tabs choose"'  # the five levels side by side, as notebook 05 shows them
 ASKED = "01-net-time"  # the question on the first page, which has no result: its answer is folded beside it
 TRAINED = "batches=batches, losses=losses, rate=task.learning_rate)"  # in the cell in which trail 1 first trains
 WALK = "05_high_level.ipynb#From-fit-to-the-multiply"
@@ -118,13 +117,18 @@ def landing(root):
     filled = {"trail": index_page.trail(root, "notebooks/"), "five": index_page.five(root, "notebooks/")}
     filled |= {"more": index_page.more(root, "notebooks/"), "hours": index_page.hours(trail_takes(root))}
     filled |= {"begin": index_page.BEGIN, "after": index_page.AFTER}
-    for name, those in (("trail", trail_in), ("five", names_in), ("more", more_in)):
+    for name, those in (("trail", trail_in), ("five", names_in)):
         filled[f"{name} pages"] = "\n".join(f"notebooks/{each}" for each in those(root))
+    entries = [index_page.entry(root, name) for name in more_in(root)]  # in the menu with the level that each adds to
+    filled["more pages"] = "\n".join(f"{each.name[6]} · {each.title} <notebooks/{each.name}>" for each in entries)
     text = (PAGES / "index.md").read_text(encoding="utf-8")
-    first, *_, last = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(root.glob("notebooks/0*.ipynb")))
-    filled["side by side"] = next(page for page, _ in outputs(last) if HOUSE in page)
+    filled["side by side"], _ = stored_run.side_by_side(root)
+    filled["costs"] = stored_run.table(root, "linear_regression")
+    filled["where"] = stored_run.where(root)
+    first = json.loads(min(root.glob("notebooks/0*.ipynb")).read_text(encoding="utf-8"))
+    pages = [one.get("text/html", "") for one in stored_run.outputs(first)]
     asked, answer = (
-        next(page for page, _ in outputs(first) if f'data-{part}="{ASKED}"' in page) for part in ("question", "answer")
+        next(page for page in pages if f'data-{part}="{ASKED}"' in page) for part in ("question", "answer")
     )
     filled["predict"] = f"{asked}<details><summary>the answer</summary>{answer}</details>"
     filled["train"] = trains.place("")
@@ -206,12 +210,3 @@ def linked(page, here):
         return f'href="{here}notebooks/{found[1]}.html{anchor}"'
 
     return re.sub(r'href="(?:\.\./)?((?:more/)?\d\d_\w+)\.ipynb(?:#([^"]*))?"', lead, page)
-
-
-def outputs(notebook):
-    """Yield (HTML, plain text) for each output of a notebook's cells that has HTML."""
-    for cell in notebook["cells"]:
-        for output in cell.get("outputs", ()):
-            data = {kind: "".join(text) for kind, text in output.get("data", {}).items()}
-            if "text/html" in data:
-                yield data["text/html"], data["text/plain"]

@@ -8,13 +8,14 @@ import functools
 import importlib
 import json
 import struct
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from course.author.site import stored_run
 from course.reader import compare, tasks
+from course.reader.notebooks.names import ROOT
 
 TEMPLATE = Path(__file__).resolve().parent / "prose" / "train.html"
 FOLDER = "programs"  # the folder of that file on the site
@@ -86,7 +87,13 @@ def of_rows(level, name):
     return Training(program.program, arrays, numbers, names[0], fit.losses)
 
 
-LEVELS = {1: of_hardware, 3: lambda name: of_rows("low_level", name), 5: lambda name: of_rows("high_level", name)}
+# Level 2 has no program of a whole training: in each step Python calls small programs. The page says so.
+LEVELS = {
+    1: of_hardware,
+    3: lambda name: of_rows("low_level", name),
+    4: lambda name: of_rows("mid_level", name),
+    5: lambda name: of_rows("high_level", name),
+}
 
 
 @functools.cache
@@ -112,23 +119,9 @@ def given_for(training, steps=None):
     return given
 
 
-def microseconds(training, steps=400, repeats=5):
-    """The processor time of a step as machine code here, in microseconds: the least of some runs of 0.05 s each."""
-    run = training.program.bind(**given_for(training, steps))
-    times = []
-    for _ in range(repeats):
-        calls = 0
-        start = time.thread_time()
-        while time.thread_time() - start < 0.05:
-            run()
-            calls += 1
-        times.append((time.thread_time() - start) / (calls * steps) * 1e6)
-    return min(times)
-
-
 @functools.cache
 def told():
-    """The data that a page has before its button is pressed, as JSON. It includes the times of a step here."""
+    """The data that a page has before its button is pressed, as JSON: also the times of a step in the stored run."""
     tasks_told = {}
     for name, levels in trainings().items():
         training = levels[1]
@@ -145,7 +138,7 @@ def told():
             "loss": LOSSES[name],
             "span": [record.min(), record.max()],
             "record": struct.pack(">d", record[-1]).hex(),
-            "times": {level: round(microseconds(each), 3) for level, each in levels.items()},
+            "times": stored_run.times(ROOT, name),
         }
     return json.dumps(tasks_told)
 
@@ -153,6 +146,7 @@ def told():
 def place(here):
     """HTML of the button and its output area. `here` is the relative path from the page to the site's root."""
     page = TEMPLATE.read_text(encoding="utf-8").replace("{{told}}", told())
+    page = page.replace("{{where}}", stored_run.where(ROOT) or "Measured when notebook 5 was last built.")
     return page.replace("{{file}}", f"{here}{FOLDER}/programs.js").replace("{{here}}", here)
 
 
@@ -183,7 +177,7 @@ def content(word, training, task):
         return "x"
     if array is task.y:
         return "y"
-    if array.shape == () and array == task.learning_rate:  # level 5 passes the learning rate as an array
+    if array.shape == () and array == task.learning_rate:  # levels 4 and 5 pass the learning rate as an array
         return "rate"
     return encoded(array)
 

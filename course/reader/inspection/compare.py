@@ -14,7 +14,7 @@ import numpy as np
 
 from course.reader import reference
 from course.reader.figures import LEVELS
-from course.reader.inspection.comparison import Comparison, Row, score_of
+from course.reader.inspection.comparison import Comparison, Row, here, score_of
 from course.reader.inspection.marks import line_counts, read
 from course.reader.notebooks.names import level_of
 from course.reader.notebooks.running import WATCHED
@@ -182,7 +182,7 @@ def measure(task, *functions, last=None, repeats=3):
         code = read(version.written)
         what = name, version.level, code, *line_counts(code)
         rows.append(Row(*what, launches, nbytes, guess, whole / own, losses, own, score_of(version, fit)))
-    return Comparison(task.title, rows)
+    return Comparison(task.title, rows, here())
 
 
 def run_in_turns(todo, repeats):

@@ -1,5 +1,9 @@
 """The data of a side-by-side page: a row for each version of a task, and its counts and answers as text."""
 
+import os
+import platform
+from datetime import date
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +34,7 @@ class Comparison(NamedTuple):
 
     title: str
     rows: list
+    where: str  # the computer and the day on which it was measured
 
     def counts(self):
         """{what is counted: [its text for each row]}. The counts are the same on every machine."""
@@ -100,6 +105,16 @@ class Comparison(NamedTuple):
 
     def _repr_html_(self):
         return page.as_html(self)
+
+
+def here():
+    """This computer and this day, in words."""
+    name = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next((line.split(": ")[1] for line in lines if line.startswith("model name")), name)
+    count = os.cpu_count() or 1
+    return f"{name}, {count} processor{'s' * (count > 1)}, {date.today():%d %B %Y}".replace(", 0", ", ")
 
 
 def micro(seconds):

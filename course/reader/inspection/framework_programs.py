@@ -32,6 +32,7 @@ class Spellings(NamedTuple):
 
     title: str
     rows: list
+    where: str = ""  # nothing is measured
 
     def counts(self):
         """{what is counted: [its text for each row]}"""

@@ -6,6 +6,7 @@ not trust (see code_lines.py). side_by_side.css decides which columns are beside
 `python -m course.author.pages pictures side_by_side` takes the pictures in README.md.
 """
 
+import hashlib
 import html
 import io
 import itertools
@@ -105,7 +106,10 @@ def folded(line, lead):
 
 
 def as_html(*comparisons, everything=False):
-    """The page, with a part for each task. One part is open at a time; with `everything`, all parts and helpers are."""
+    """The page, with a part for each task. One part is open at a time; with `everything`, all parts and helpers are.
+
+    Beneath stands where and when it was measured; not on paper, where each task has exactly one side.
+    """
     group = "-".join(
         ["side-by-side", *(c.title.replace(" ", "-") for c in comparisons), *map(str, codes(comparisons[0]))]
     )
@@ -119,8 +123,12 @@ def as_html(*comparisons, everything=False):
         parts.append(f'<details class="task"{opened}{name}>{head}<div class="levels">{tables}</div>{end}</details>')
     kind = "side-by-side paper" if everything else "side-by-side"
     many = " tabs" if len(comparisons) > 1 else ""
+    where = comparisons[-1].where
+    measured = f'<p class="measured"><small>Measured on {html.escape(where)}.</small></p>' * bool(
+        where and not everything
+    )
     choose = " choose" if len(codes(comparisons[0])) > 3 else ""
-    return f'<style>{style()}</style>\n<div class="{kind}{many}{choose}">{"".join(parts)}</div>'
+    return f'<style>{style()}</style>\n<div class="{kind}{many}{choose}">{"".join(parts)}{measured}</div>'
 
 
 def storeys(comparison):
@@ -216,17 +224,25 @@ def still(page, scheme):
     return document("levels", f'<body style="{look}">{page}{STILL}</body>')
 
 
+def digest(page, scheme):
+    """A hash of what is photographed. The picture holds it, by which a test finds a picture of another page."""
+    return hashlib.sha256(still(page, scheme).encode()).hexdigest()
+
+
 def picture(chromium, page, scheme="light", width=1280):
     """The bytes of a PNG in 64 colours: the first task of a page, in a browser window of this width in pixels.
 
     scheme: "light" or "dark".
     """
     from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
 
     tab = chromium.new_page(viewport={"width": width, "height": 800}, device_scale_factor=1.5, color_scheme=scheme)
     tab.set_content(still(page, scheme))
     shot = tab.locator(".side-by-side").screenshot()
     tab.close()
     packed = io.BytesIO()
-    Image.open(io.BytesIO(shot)).convert("RGB").quantize(64).save(packed, "PNG", optimize=True)
+    made_of = PngInfo()
+    made_of.add_text("made-of", digest(page, scheme))
+    Image.open(io.BytesIO(shot)).convert("RGB").quantize(64).save(packed, "PNG", optimize=True, pnginfo=made_of)
     return packed.getvalue()

@@ -10,7 +10,7 @@ from course.reader.inspection.comparison import bits_of, launches_of, micro
 
 # px
 WIDTH = 900
-HEIGHT = 640
+HEIGHT = 660
 PYTHON = "#444444"  # the color of row 0, which is on no level
 
 
@@ -127,5 +127,6 @@ def five_levels(figure, comparison):
     finding += f", float32 (dotted) by at most {short(single)}"
     sheet.write(14, 386, finding, size=11, weight="bold")
     curves(sheet.axes(62, 720, 406, 592), rows)
+    sheet.write(14, 648, f"Measured on {comparison.where}.", size=8, color=GREY)
     told = "; ".join(f"{row.name} {micro(row.predicted)} and {micro(row.measured)}" for row in rows)
     return f"{comparison.title}: {ways}. A step, predicted and measured: {told}. {finding}."

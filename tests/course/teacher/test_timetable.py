@@ -12,6 +12,7 @@ from course.author import pages
 from course.author import site as reading
 from course.author.build import ROOT, names_in, text_path
 from course.author.setup import environment, index_page
+from course.author.site import stored_run
 from course.reader.files import with_tables
 from course.reader.notebooks import minutes
 from course.reader.notebooks.minutes import UNTIMED
@@ -161,6 +162,18 @@ def test_pictures_are_small_and_described():
     assert any("float64 losses differ by 0," in text for text in found)
 
 
+def test_one_command_measures_and_then_makes_every_picture(monkeypatch):
+    done = []
+    drawn = {name: lambda name=name: done.append(name) or (b"", "") for name in pages.PICTURES}
+    monkeypatch.setattr(pages, "build", lambda root, name, anew: done.append((name, anew)))
+    monkeypatch.setattr(pages, "PICTURES", drawn)
+    monkeypatch.setattr(pages, "DARK", {})
+    monkeypatch.setattr(pages.files, "write", lambda *given: None)
+    monkeypatch.setattr(pages.Path, "write_bytes", lambda *given: None)
+    pages.main(["measure"])
+    assert done == [(stored_run.NAME, True), "five_levels", "side_by_side", "sliders"]
+
+
 def test_what_is_needed_is_what_setup_asks_for():
     (_, low), (_, high) = environment.PYTHONS
     versions = [f"3.{minor}" for minor in range(low, high + 1)]
@@ -169,6 +182,19 @@ def test_what_is_needed_is_what_setup_asks_for():
     assert f"About {lean} of disk" in PAGES[f"{READING}/install.md"]
     assert f"({all_of_it} with those)" in PAGES[f"{READING}/install.md"]
     assert f"Python {versions[0]} or later" in PAGES["README.md"] and lean in PAGES["README.md"]
+
+
+def test_the_picture_of_the_five_levels_is_that_of_notebook_05():
+    """The first page shows it, light or dark, and no other; its words end on the loss that the notebook ends on."""
+    (words,) = re.findall(
+        r'<picture>\n  <source media="\(prefers-color-scheme: dark\)" srcset="pictures/side_by_side_dark.png">\n'
+        r'  <img alt="([^"]*)" src="pictures/side_by_side.png">\n</picture>',
+        PAGES["README.md"],
+    )
+    assert not any("side_by_side.png" in text for name, text in PAGES.items() if name != "README.md")
+    page, _ = stored_run.side_by_side(ROOT)
+    (loss,) = re.findall("<b>([^<]+)</b> <code>0x1.26b37bd4bf3c0p\\+3</code>, the same 64 bits on every level", page)
+    assert words.endswith(f"All five end on the same loss, {loss}.")
 
 
 # Three lessons, and ten questions.

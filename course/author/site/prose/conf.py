@@ -1,5 +1,7 @@
 """Sphinx's settings: stored outputs only, no network. Every warning is an error (see `main` in course/author/site)."""
 
+from pathlib import Path
+
 project = "levels"
 author = "the levels authors"
 html_title = "levels"
@@ -22,6 +24,7 @@ html_math_renderer = "mathml"  # browsers render it without a script
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = ["alive.js"]
+html_search_scorer = str(Path(__file__).with_name("static") / "scorer.js")
 html_use_index = html_domain_indices = html_show_search_summary = False  # summaries need fetch: fails on file://
 html_copy_source = html_show_sourcelink = html_show_sphinx = False
 html_context = {"default_mode": "auto"}

@@ -765,12 +765,34 @@ def test_pip_installs_every_file_of_the_two_packages():
     assert {path for path in others if path.suffix not in (".py", ".pyc")} == data
 
 
-def test_binder_makes_the_same_environment_and_finds_the_course():
-    assert (ROOT / ".binder" / "environment.yml").read_bytes() == (ROOT / "environment.yml").read_bytes()
+@pytest.mark.skipif(os.name == "nt", reason="Binder's computers run Linux")
+def test_binder_starts_from_the_lock_and_finds_the_course(tmp_path):
+    """Its script runs with a Python that only writes down what it is asked for."""
+    (minor,) = re.fullmatch(r"python-3\.(\d+)\n", (ROOT / ".binder" / "runtime.txt").read_text()).groups()
+    assert environment.PYTHONS[0] <= (3, int(minor)) <= environment.PYTHONS[1]
     after = ROOT / ".binder" / "postBuild"
-    assert os.name == "nt" or os.access(after, os.X_OK)
-    said = re.search(r'python -c "(.*)"', after.read_text(encoding="utf-8"))[1]
-    assert "levels-course.pth" in said and ast.parse(said)
+    assert os.access(after, os.X_OK)
+    recorder = tmp_path / "python"
+    recorder.write_text(f"#!/bin/bash\nprintf '%s\\0' \"$@\" >> {tmp_path}/asked\nprintf '\\1' >> {tmp_path}/asked\n")
+    recorder.chmod(0o755)
+    subprocess.run([after], check=True, cwd=ROOT, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    install, find = ((tmp_path / "asked").read_text().split("\0\1")[k].split("\0") for k in (0, 1))
+    assert install[:3] == ["-m", "pip", "install"] and {"--no-deps", "--require-hashes"} <= {*install}
+    assert install[-2:] == ["-r", LOCKS[0]] and (ROOT / LOCKS[0]).is_file()
+    assert find[0] == "-c"
+    here = f"import sysconfig\nsysconfig.get_path = lambda name: {str(tmp_path)!r}\n"
+    subprocess.run([sys.executable, "-c", here + find[1]], check=True, cwd=ROOT)
+    assert (tmp_path / "levels-course.pth").read_text() == str(ROOT)
+
+
+def test_a_devcontainer_is_set_up_from_the_lock():
+    told = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
+    (minor,) = re.search(r"/python:3\.(\d+)$", told["image"]).groups()
+    assert environment.PYTHONS[0] <= (3, int(minor)) <= environment.PYTHONS[1]
+    *door, command = told["postCreateCommand"].split()
+    assert door == ["python3", "-m", "course"] and command == "setup" and command in commands.COMMANDS
+    python = told["customizations"]["vscode"]["settings"]["python.defaultInterpreterPath"]
+    assert python == "${containerWorkspaceFolder}/.venv/bin/python"  # where setup installs the packages of the lock
 
 
 def test_what_colab_lacks_is_asked_for_as_in_pyproject():

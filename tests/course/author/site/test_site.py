@@ -3,8 +3,6 @@
 import ast
 import os
 import re
-import struct
-import time
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
@@ -12,13 +10,10 @@ import pytest
 
 pytest.importorskip("sphinx", reason="the site is written with the group `site`: `python3 -m course setup`")
 
-from course import tasks  # noqa: E402
 from course.author import site as reading
 from course.author.build import ROOT
 from course.author.house import LEVELS  # noqa: E402
-from course.author.site import names, trains  # noqa: E402
-from course.terminal import stage  # noqa: E402
-from levels.hardware.tasks import linear_regression  # noqa: E402
+from course.author.site import names  # noqa: E402
 
 
 class Page(HTMLParser):
@@ -34,18 +29,6 @@ class Page(HTMLParser):
         self.anchors |= {given[key] for key in ("id", "name") if given.get(key)}
         self.leads += [(tag, given[key]) for key in ("href", "src") if given.get(key)]
         self.images += [given] * (tag == "img")
-
-
-@pytest.fixture(scope="session")
-def site():
-    """The site's folder. It is written once, and kept until something changes that it is made of."""
-    folder = ROOT / ".course" / "tested-site"
-    folder.parent.mkdir(exist_ok=True)
-    with open(folder.with_suffix(".lock"), "a") as lock:
-        while not stage.try_lock(lock):  # another process writes it
-            time.sleep(0.5)
-        assert reading.main([str(folder)]) == 0, "Sphinx's warnings stand above: each is an error"
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -149,32 +132,6 @@ def test_another_folder_is_not_replaced(tmp_path, capsys):
     assert os.listdir(tmp_path) == ["mine.txt"] and str(tmp_path) in capsys.readouterr().out
 
 
-@pytest.fixture(scope="module")
-def chromium(launched):
-    """One browser for all of these tests."""
-    with launched() as running:
-        yield running
-
-
-@pytest.fixture
-def tab(chromium, site):
-    """Opens a page of the site, from its file, and keeps what went wrong and what was asked of a network."""
-    contexts = []
-
-    def opened(name, width=1280, scheme="light"):
-        contexts.append(chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme))
-        tab = contexts[-1].new_page()
-        tab.wrong = []
-        tab.on("pageerror", lambda error: tab.wrong.append(str(error)))
-        tab.on("request", lambda asked: asked.url.startswith("http") and tab.wrong.append(asked.url))
-        tab.goto((site / f"{name}.html").as_uri())
-        return tab
-
-    yield opened
-    for context in contexts:
-        context.close()
-
-
 @pytest.mark.parametrize(
     "name, slider",
     [
@@ -200,8 +157,9 @@ def test_the_first_five_minutes(tab):
     page = tab("index")
     house = page.locator(".side-by-side")
     assert "model.fit(" in house.inner_text() and "a.store(" in house.inner_text()
-    assert house.bounding_box()["y"] < 500, "the five levels stand on the first screen"
-    assert {"Begin with the trail", "Run it yourself"} <= {link.inner_text() for link in page.locator("a.read").all()}
+    parts = page.locator("a.read"), page.locator(".train"), house, page.locator("table.costs")
+    tops = [part.first.bounding_box()["y"] for part in parts]
+    assert tops == sorted(tops), "the table of the levels follows the button, and their cost follows both"
     loss = house.locator(".task[open] > p").first
     assert "9.209 0x1.26b37bd4bf3c0p+3, the same 64 bits on every level" in loss.inner_text()
     for level in (5, 1):
@@ -231,6 +189,50 @@ def test_the_first_five_minutes(tab):
         page.get_by_role("button", name="Walk back").click()
         assert expected in told.inner_text(), text
     assert page.wrong == []
+
+
+# Whatever can be pressed and is shown: its words, and its box.
+PRESSED = """() => [...document.querySelectorAll("article :is(button, a.read, select, summary, input[type=range])")]
+    .filter((each) => each.checkVisibility()).map((each) => [each.textContent.slice(0, 30), each.getBoundingClientRect()])
+    .map(([words, {left, right, top, bottom}]) => ({words, left, right, top, bottom}))"""
+
+
+@pytest.mark.parametrize("width", [360, 390])
+def test_on_a_phone_the_trail_comes_first_and_nothing_touches(tab, width):
+    page = tab("index", width)
+    assert page.locator("a.read").first.inner_text() == "Begin with the trail"
+    assert page.get_by_role("button", name="Train it").bounding_box()["y"] < 500
+    places = page.evaluate(PRESSED)
+    assert len(places) > 10
+    near = [
+        (one["words"], other["words"])
+        for k, one in enumerate(places)
+        for other in places[:k]
+        if max(one["left"], other["left"]) - min(one["right"], other["right"]) < 6
+        and max(one["top"], other["top"]) - min(one["bottom"], other["bottom"]) < 4
+    ]
+    assert near == []
+    costs = page.locator("table.costs")
+    assert costs.locator("tr").count() == 9 and costs.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == width and page.wrong == []
+
+
+def test_the_first_page_says_what_it_is_to_those_who_link_to_it(site):
+    head = (site / "index.html").read_text(encoding="utf-8").split("</head>")[0]
+    told = dict(re.findall(r'<meta content="([^"]*)" (?:name|property)="([\w:]+)" */?>', head))
+    told = {name: text for text, name in told.items()}
+    assert {"description", "og:title", "og:description", "og:type", "og:site_name"} <= {*told}
+    assert 80 < len(told["description"]) < 200 and "levels" in told["og:title"]
+
+
+def test_the_menu_says_what_is_behind_it_and_begins_with_the_trail(tab):
+    page = tab("index")
+    entries = page.locator(".bd-links a.reference").all_inner_texts()
+    assert entries[0] == "Trail 1 · Hardware" and "Where it is in PyTorch and TensorFlow" in entries
+    assert {"The words: a glossary", "The names: every function and class", "Install and start"} <= {*entries}
+    assert not any("real ones" in name or name in ("The words", "The names", "Results") for name in entries)
+    page.locator("a.right-next").click()
+    page.wait_for_url(re.compile(r"notebooks/trail/1_hardware\.html$"))
 
 
 def test_a_number_is_predicted_and_its_answer_stands_after_the_result(tab):
@@ -313,6 +315,20 @@ def test_search_works_from_a_file(tab):
     assert page.locator("#search-results li").count() > 3 and page.wrong == []
 
 
+@pytest.mark.parametrize("asked", ["tape", "kernel"])
+def test_the_words_and_the_five_are_found_before_more_and_the_names(tab, asked):
+    page = tab("search")
+    page.goto(page.url + f"?q={asked}")
+    page.get_by_text("Search finished").wait_for(timeout=60_000)
+    led = page.locator("#search-results li > a").evaluate_all("all => all.map((each) => each.getAttribute('href'))")
+    kinds = ["glossary", "notebooks/0", "notebooks/trail/", "notebooks/more/", "api/"]
+    places = {kind: [k for k, link in enumerate(led) if link.startswith(kind)] for kind in kinds}
+    assert all(places.values()), led
+    ends = [(min(places[kind]), max(places[kind])) for kind in kinds]
+    assert ends[0][0] == 0 and ends[0][1] < ends[1][0] and ends[1][1] < ends[2][0]
+    assert ends[2][1] < min(ends[3][0], ends[4][0]), led
+
+
 @pytest.mark.parametrize("scheme, width", [("light", 1280), ("dark", 390)])
 def test_all_can_read_it(tab, serious, scheme, width):
     kinds = ["index", "notebooks/03_low_level", "notebooks/05_high_level", "notebooks/more/05_cost", "install"]
@@ -333,136 +349,3 @@ def test_all_can_read_it(tab, serious, scheme, width):
     page.get_by_text("Search finished").wait_for(timeout=60_000)
     page.locator("#search-results .highlighted").first.wait_for(timeout=60_000)
     assert serious(page) == []
-
-
-# The page trains.
-
-
-def trained(page, task, level):
-    """The part of a page that trains, when it has."""
-    place = page.locator(".train")
-    place.get_by_label("task").select_option(task)
-    place.get_by_label("level").select_option(str(level))
-    place.get_by_role("button").click()
-    page.wait_for_function("document.querySelector('.train').losses", timeout=60_000)
-    page.wait_for_function("!document.querySelector('.train .said').textContent.startsWith('Training')")
-    return place
-
-
-def losses_on(page):
-    return page.evaluate("[...document.querySelector('.train').losses]")
-
-
-@pytest.mark.parametrize("level", trains.LEVELS)
-@pytest.mark.parametrize(
-    "task, digits", [("linear_regression", "0x1.26b37bd4bf3c0p+3"), ("dnn_classifier", "0x1.4ce27bff798c5p-3")]
-)
-def test_the_page_trains_to_the_bit(tab, task, digits, level, tell):
-    page = tab("index")
-    page.context.set_offline(True)
-    place = trained(page, task, level)
-    record = trains.trainings()[task][1].record.tolist()
-    assert losses_on(page) == record and len(record) in (8000, 24000) and record[-1].hex() == digits
-    assert "All 64 bits are equal" in place.locator("p[role=status]").inner_text()
-    upper, lower = (page.locator(f".bits code:nth-of-type({row})").all_inner_texts() for row in (1, 2))
-    assert upper == lower and "".join(upper) == f"{struct.unpack('>Q', struct.pack('>d', record[-1]))[0]:064b}"
-    assert all(digits in row.inner_text() for row in place.locator("tbody tr").all())
-    assert "steps" in place.locator(".curve").get_attribute("aria-label") and place.locator(".mean").count() == 1
-    assert place.get_by_label("batch").is_disabled() == (level != 1)
-    assert place.get_by_label("learning rate").is_disabled() == (level == 3)
-    tell("a step in the browser, and as machine code", f"level {level} {task:<18} {times(place)}")
-    assert page.wrong == []
-
-
-def times(place):
-    yours, course = (place.locator(f"tr.{row} td").last.inner_text() for row in ("yours", "course"))
-    assert re.fullmatch(r"[\d.]+ µs", yours) and re.fullmatch(r"[\d.]+ µs", course)
-    return f"{yours}, {course}"
-
-
-def test_other_settings_give_another_number_which_is_python_s(tab):
-    page = tab("index")
-    place = trained(page, "linear_regression", 1)
-    place.get_by_label("batch").press("ArrowRight")
-    place.get_by_label("learning rate").press("ArrowLeft")
-    assert page.evaluate("document.querySelector('.train').losses") is None, "what is seen belongs to what is chosen"
-    place.get_by_role("button").press("Enter")
-    page.wait_for_function("document.querySelector('.train').losses")
-    task = tasks.linear()
-    batches = tasks.batch_order(400, 20, 200, seed=1)
-    fit = linear_regression(task.x, task.y, task.weights, batches, 0.0002)
-    assert losses_on(page) == fit.losses.tolist()
-    said = place.locator("p[role=status]").inner_text()
-    expected = f"another number, {float(f'{fit.losses[-1]:.4g}')}. There is no record to compare it with."
-    assert said == f"Another learning rate and batch: {expected}"
-    place.get_by_label("learning rate").press("End")
-    place.get_by_label("batch").press("Home")
-    place.get_by_role("button").press("Enter")
-    page.wait_for_function("document.querySelector('.train').losses")
-    assert "the loss is larger than 64 bits can hold" in place.locator("p[role=status]").inner_text()
-    assert page.wrong == []
-
-
-def test_it_trains_by_keyboard_and_nothing_jumps(tab):
-    page = tab("notebooks/trail/1_hardware", 360)
-    place = page.locator(".train")
-    place.get_by_role("button").focus()
-    for key in ("Tab", "ArrowDown", "Tab", "ArrowDown", "ArrowDown", "Shift+Tab", "Shift+Tab", "Enter"):
-        page.keyboard.press(key)
-    page.evaluate("""() => {
-        window.jumped = [];
-        const seen = (list) => window.jumped.push(...list.getEntries().filter((each) => !each.hadRecentInput));
-        new PerformanceObserver(seen).observe({type: "layout-shift"});
-    }""")
-    said = "Training the two rings by the program of level 5"  # as soon as the file of the programs is loaded
-    page.wait_for_function("said => document.querySelector('.train .said').textContent.startsWith(said)", arg=said)
-    height = place.bounding_box()["height"]
-    page.wait_for_function("document.querySelector('.train').losses", timeout=60_000)
-    assert "All 64 bits are equal" in place.locator("p[role=status]").inner_text()
-    assert place.bounding_box()["height"] == height and page.evaluate("window.jumped.length") == 0
-    page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
-    page.keyboard.press("ArrowRight")
-    assert "0.02" in place.locator(".slider output").first.inner_text(), "the learning rate of level 5 can be changed"
-    assert page.wrong == []
-
-
-@pytest.mark.parametrize("scheme, width", [("light", 1280), ("dark", 360), ("light", 360), ("dark", 1280)])
-def test_all_can_read_what_it_says(tab, serious, scheme, width):
-    page = tab("index", width, scheme)
-    place = trained(page, "linear_regression", 1)
-    place.get_by_label("batch").press("ArrowRight")
-    assert serious(page, ".train") == []
-    trained(page, "dnn_classifier", 3)
-    assert serious(page, ".train") == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    wide = "each => each.getBoundingClientRect().right > document.querySelector('.train').getBoundingClientRect().right + 1"
-    assert (
-        page.evaluate(f"[...document.querySelectorAll('.train .run *')].filter({wide}).map(each => each.outerHTML)")
-        == []
-    )
-
-
-def test_what_is_missing_is_said(tab):
-    page = tab("index")
-    page.add_init_script("delete window.WebAssembly")
-    page.reload()
-    place = page.locator(".train")
-    assert place.get_by_role("button").is_disabled()
-    assert "no WebAssembly" in place.locator("p[role=status]").inner_text()
-    page = tab("index")
-    page.evaluate("document.querySelector('.train').dataset.file = 'lost.js'")
-    page.locator(".train").get_by_role("button").click()
-    page.get_by_text("The programs are not here: lost.js cannot be read.").wait_for()
-
-
-def test_bits_that_differ_are_marked_and_named(tab):
-    page = tab("index")
-    page.evaluate("Float64Array.of = (rate) => new Float64Array([2 * rate])")  # a browser that makes a mistake
-    place = trained(page, "linear_regression", 5)
-    upper, lower = ("".join(page.locator(f".bits code:nth-of-type({row})").all_inner_texts()) for row in (1, 2))
-    differ = [k for k in range(64) if upper[k] != lower[k]]
-    said = place.locator("p[role=status]").inner_text()
-    assert differ and said.endswith(f"these differ from the course's: {', '.join(str(k + 1) for k in differ)}.")
-    assert "".join(page.locator(".bits b").all_inner_texts()) == "".join(lower[k] for k in differ)

@@ -1,7 +1,9 @@
 """The levels beside each other: what is counted, what is drawn of it, and that both tell the truth of any five levels."""
 
 import configparser
+import datetime
 import functools
+import html
 import importlib
 import itertools
 import re
@@ -315,12 +317,19 @@ def test_a_level_with_another_answer_is_named(line):
 
 
 def test_only_the_page_tells_times(line, net):
-    """Text is the same from run to run; in the page each time has a unit, by which nbval knows it."""
+    """Text is the same from run to run; in the page each time has a unit, by which nbval knows it.
+
+    The computer and the day stand beneath, once, and nbval knows their line, too.
+    """
     both = compared.side_by_side(line, net)
+    elsewhere = "Another processor <2>, 16 processors, 1 May 2030"
     slower = [
-        c._replace(rows=[row._replace(measured=2000 * row.measured, predicted=1.0) for row in c.rows])
+        c._replace(rows=[row._replace(measured=2000 * row.measured, predicted=1.0) for row in c.rows], where=elsewhere)
         for c in (line, net)
     ]
+    assert str(datetime.date.today().year) in line.where
+    told = f"Measured on {html.escape(elsewhere)}."
+    assert compared.side_by_side(*slower)._repr_html_().partition("</table>")[2].count(told) == 1
     page, other = both._repr_html_(), compared.side_by_side(*slower)._repr_html_()
     assert repr(compared.side_by_side(*slower)) == repr(both) and page != other
     config = configparser.RawConfigParser()

@@ -33,12 +33,24 @@ function uniform(seed) {
   return () => ((word() >>> 5) * 2 ** 26 + (word() >>> 6)) / 2 ** 53;
 }
 
+/* As `batch_order` of course/reader/tasks.py: in each epoch each row once, in the order of as many draws. What is drawn is kept. */
+function shuffler(rows) {
+  const draw = uniform(1), kept = [];
+  return (epoch) => {
+    while (kept.length <= epoch) {
+      const draws = Float64Array.from({ length: rows }, draw);
+      kept.push(Uint16Array.from(draws.keys()).sort((i, j) => draws[i] - draws[j]));
+    }
+    return kept[epoch];
+  };
+}
+
 function decoded(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
 
-/* A program in its memory, which keeps the weights. Its epoch() trains an epoch, and returns the loss of each step. */
-async function trainer({ x, y, programs }, level, { rows, rate, batch }) {
+/* A program in its memory, which keeps the weights. Its epoch() trains the next epoch, and returns the loss of each step. */
+async function trainer({ x, y, programs }, level, { rows, rate, batch }, order) {
   const { code, words } = programs[level], steps = rows / batch, numbers = { rows, steps, batch, rate };
   const named = { x: decoded(x), y: decoded(y), batches: new Uint8Array(8 * rows), losses: new Uint8Array(8 * steps) };
   named.rate = new Uint8Array(Float64Array.of(rate).buffer);
@@ -55,23 +67,25 @@ async function trainer({ x, y, programs }, level, { rows, rate, batch }) {
     else view.setUint32(PLACE + 8 * k, arrays[k] ? places[k] : numbers[content], true); // its upper half is zero
   });
   const { instance } = await WebAssembly.instantiate(decoded(code), { env: { __linear_memory: memory } });
-  const draw = uniform(1), run = () => instance.exports.program(PLACE);
+  const run = () => instance.exports.program(PLACE);
+  let epochs = 0;
 
-  /* As `batch_order` of course/reader/tasks.py: each row once, in the order of as many draws. */
   function epoch() {
-    const draws = Float64Array.from({ length: rows }, draw);
-    const order = Uint32Array.from(draws.keys()).sort((i, j) => draws[i] - draws[j]);
-    order.forEach((row, k) => view.setUint32(places.batches + 8 * k, row, true));
+    order(epochs++).forEach((row, k) => view.setUint32(places.batches + 8 * k, row, true));
     run();
     return new Float64Array(memory.buffer.slice(places.losses, places.losses + 8 * steps));
   }
 
-  /* Microseconds per step, over 0.1 s: browsers blur single moments. */
-  function measured() {
-    const start = performance.now();
-    let calls = 0;
-    for (; performance.now() - start < 100; calls++) run();
-    return ((performance.now() - start) * 1000) / (calls * steps);
+  /* Microseconds per step, over 0.1 s, because browsers blur single moments; in pieces, so that the page goes on. */
+  async function measured() {
+    let taken = 0, calls = 0;
+    while (taken < 100) {
+      await new Promise(requestAnimationFrame);
+      const start = performance.now();
+      for (; performance.now() - start < 10; calls++) run();
+      taken += performance.now() - start;
+    }
+    return (taken * 1000) / (calls * steps);
   }
 
   return { epoch, measured };
@@ -126,14 +140,14 @@ function marks(low, high) {
   return found.filter((mark) => low <= mark && mark <= high);
 }
 
-/* points: [mean, least, greatest] of each epoch; ended: the last loss, once it is known. */
-function drawCurve(svg, { points, ended, epochs, steps, span, loss }) {
+/* points: [mean, least, greatest] of each epoch; ended: the last loss, once it is known; record: the points of the course's own run. */
+function drawCurve(svg, { points, ended, epochs, steps, span, loss, record }) {
   const width = svg.clientWidth, height = svg.clientHeight, left = 44, right = width - 60, top = 26, bottom = height - 24;
   const means = points.map(([mean]) => mean).filter((mean) => mean > 0);
   const low = Math.min(span[0], ...means), high = Math.max(span[1], ...means);
   const across = (epoch) => left + ((right - left) * epoch) / epochs;
   const up = (value) => bottom - ((bottom - top) * Math.log(Math.min(Math.max(value, low), high) / low)) / Math.log(high / low);
-  const spots = (kind) => points.map((point, k) => `${across(k + 0.5).toFixed(1)},${up(point[kind]).toFixed(1)}`);
+  const spots = (kind, those = points) => those.map((point, k) => `${across(k + 0.5).toFixed(1)},${up(point[kind]).toFixed(1)}`);
   let page = `<path class="axis" d="M${left},${top}V${bottom}H${right}"/><text x="0" y="12">loss (${loss})</text>`;
   for (const mark of marks(low, high))
     page += `<path class="axis" d="M${left - 4},${up(mark)}h4"/><text x="${left - 7}" y="${up(mark) + 4}" text-anchor="end">${mark < 1e5 ? mark : mark.toExponential().replace("+", "")}</text>`;
@@ -142,6 +156,7 @@ function drawCurve(svg, { points, ended, epochs, steps, span, loss }) {
     page += `<path class="axis" d="M${at},${bottom}v4"/>`;
     page += `<text x="${at}" y="${bottom + 18}" text-anchor="middle">${quarter < 4 ? number : number + " steps"}</text>`;
   }
+  if (record) page += `<path class="record" d="M${spots(0, record).join("L")}"/>`;
   if (points.length) {
     page += `<path class="band" d="M${[...spots(1), ...spots(2).reverse()].join("L")}Z"/>`;
     page += `<path class="mean" d="M${spots(0).join("L")}"/>`;
@@ -151,25 +166,41 @@ function drawCurve(svg, { points, ended, epochs, steps, span, loss }) {
   svg.innerHTML = page;
 }
 
+/* Why not everything can be chosen on a level. */
+const WHY = {
+  1: "Level 1 gets learning rate and batch with the call, so both can be changed.",
+  2: "In each step of level 2 Python calls small programs, which numba compiles for the processor. A browser has neither. Notebook 2 runs it.",
+  3: "Level 3 compiles learning rate and batch into the program: to change them, choose level 1.",
+  4: "Level 4 keeps its learning rate in memory, so it can be changed. The batch is compiled into the program.",
+  5: "Level 5 keeps its learning rate in memory, so it can be changed. The batch is compiled into the program.",
+};
+
 function training(place) {
   const find = (parts) => place.querySelector(parts), tasks = JSON.parse(find("script").textContent);
-  const { task, level } = find("form").elements, said = find(".said"), run = find(".run");
+  const { task, level } = find("form").elements, said = find(".said"), button = find("button");
   const [course, yours] = ["course", "yours"].map((row) => [...find(`tr.${row}`).querySelectorAll("td")]);
-  let turn = 0, chosen, drawn, record;
+  const orders = {}, records = {}; // of each task: its rows' orders, and the curve of the course's own settings
+  let turn = 0, waiting = 0, chosen, drawn, record;
 
   const tell = (cell, number) => cell.replaceChildren(short(number), " ", element("code", { textContent: hex(number) }));
-  const draw = () => drawn && drawCurve(find(".curve"), drawn);
+  const draw = () => drawn && drawCurve(find(".curve"), { ...drawn, record: records[task.value] });
+  const own = () => chosen.rate === tasks[task.value].rate && chosen.batch === tasks[task.value].batch;
 
-  /* What is chosen decides the axes, the course's row and what can be changed; a run that has begun ends. */
-  function choose(rate = tasks[task.value].rate, batch = tasks[task.value].batch) {
+  /* What is chosen decides the axes and the record to compare with; a run that has begun ends. */
+  function choose(rate, batch) {
     turn++;
     place.losses = null;
-    const told = tasks[task.value], { rows, epochs, span, loss } = told;
+    const { rows, epochs, span, loss, record: digits } = tasks[task.value];
     chosen = { rows, rate, batch };
     drawn = { points: [], ended: null, epochs, steps: (rows / batch) * epochs, span, loss };
-    record = rate === told.rate && batch === told.batch ? numberOf(told.record) : null;
+    record = own() ? numberOf(digits) : null;
+  }
+
+  /* Nothing is trained yet: the course's row, and room for yours. */
+  function clear() {
+    const told = tasks[task.value];
     tell(course[0], numberOf(told.record));
-    course[1].textContent = `${short(told.times[level.value], 2)} µs`;
+    course[1].textContent = told.times[level.value];
     yours[0].replaceChildren("·");
     yours[1].replaceChildren("·");
     showBits(find(".bits"), record === null ? null : bitsOf(record), null);
@@ -177,80 +208,100 @@ function training(place) {
     draw();
   }
 
+  /* A slider trains while it moves: what is drawn stays until the next curve begins. */
   function sliders() {
     const { rate, batch, rates, batches } = tasks[task.value];
     const made = [["learning rate", rates, rate], ["batch", batches, batch]].map(([name, values, own]) => {
       const shown = values.map((value) => (value === own ? `${value} (the course)` : String(value)));
       return slider(name, shown, values.indexOf(own), (k) => {
         choose(...(name === "batch" ? [chosen.rate, values[k]] : [values[k], chosen.batch]));
-        said.textContent = "Changed: press the button to train with it.";
+        cancelAnimationFrame(waiting);
+        waiting = requestAnimationFrame(() => begin(Infinity));
       });
     });
-    made[0].querySelector("input").disabled = level.value === "3";
+    made[0].querySelector("input").disabled = "23".includes(level.value);
     made[1].querySelector("input").disabled = level.value !== "1";
     find(".sliders").replaceChildren(...made);
-    find(".why").textContent = {
-      1: "Level 1 gets learning rate and batch with the call, so both can be changed.",
-      3: "Level 3 compiles learning rate and batch into the program: to change them, choose level 1.",
-      5: "Level 5 keeps its learning rate in memory, so it can be changed; the batch is compiled into the program.",
-    }[level.value];
-    choose();
+    find(".why").textContent = WHY[level.value];
+    button.disabled = level.value === "2";
+    said.textContent = button.disabled ? "Level 2 does not train in a browser. The other four do." : place.dataset.said;
+    choose(rate, batch);
+    clear();
   }
 
-  function verdict(last, steps) {
-    const changed = [chosen.rate !== tasks[task.value].rate && "learning rate", chosen.batch !== tasks[task.value].batch && "batch"];
+  /* It diverges if the last epoch is worse than the untrained weights were: larger than their loss, the first. */
+  function verdict(last, steps, first, mean) {
+    const { rate, batch } = tasks[task.value], finite = Number.isFinite(last);
+    const many = steps.toLocaleString("en"), changed = [chosen.rate !== rate && "learning rate", chosen.batch !== batch && "batch"];
     const others = changed.filter(Boolean).join(" and ");
-    const unequal = [...bitsOf(last)].flatMap((bit, k) => (record === null || bit === bitsOf(record)[k] ? [] : [k + 1]));
-    if (!Number.isFinite(last)) return `At step ${steps.toLocaleString("en")} the loss is larger than 64 bits can hold: each step goes too far.`;
+    if (!finite) return `It diverges: at step ${many} the loss is larger than 64 bits can hold. Choose a smaller learning rate.`;
+    if (mean > first) return `It diverges: the loss rises from ${short(first)} to ${short(last)}. Choose a smaller learning rate.`;
     if (others) return `Another ${others}: another number, ${short(last)}. There is no record to compare it with.`;
-    return `The last of ${steps.toLocaleString("en")} losses is ${short(last)}. `
+    const unequal = [...bitsOf(last)].flatMap((bit, k) => (bit === bitsOf(record)[k] ? [] : [k + 1]));
+    return `The last of ${many} losses is ${short(last)}. `
       + (unequal.length ? `Of its 64 bits these differ from the course's: ${unequal.join(", ")}.` : "All 64 bits are equal to the course's.");
   }
 
-  async function train() {
-    if (typeof PROGRAMS === "undefined") {
-      await new Promise((resolve) => document.head.append(element("script", { src: place.dataset.file, onload: resolve, onerror: resolve })));
-      if (typeof PROGRAMS === "undefined") return void (said.textContent = `The programs are not here: ${place.dataset.file} cannot be read.`);
-    }
-    choose(chosen.rate, chosen.batch);
+  async function programs() {
+    if (typeof PROGRAMS !== "undefined") return true;
+    await new Promise((resolve) => document.head.append(element("script", { src: place.dataset.file, onload: resolve, onerror: resolve })));
+    if (typeof PROGRAMS !== "undefined") return true;
+    said.textContent = `The programs are not here: ${place.dataset.file} cannot be read.`;
+    return false;
+  }
+
+  /* Train what is chosen, at most `speed` epochs before each picture. */
+  async function train(speed) {
     const mine = turn, { epochs, steps, points } = drawn, losses = new Float64Array(steps);
-    said.textContent = `Training ${tasks[task.value].name} by the program of level ${level.value}: ${steps.toLocaleString("en")} steps.`;
-    const { epoch, measured } = await trainer(PROGRAMS[task.value], level.value, chosen);
+    if (!(await programs()) || turn !== mine) return;
+    const order = (orders[task.value] ??= shuffler(chosen.rows));
+    const { epoch, measured } = await trainer(PROGRAMS[task.value], level.value, chosen, order);
     let done = 0, last = 0;
     while (done < steps && Number.isFinite(last)) {
       await new Promise(requestAnimationFrame);
       if (turn !== mine) return;
       const until = performance.now() + 12; // so that a slow telephone, too, draws while it trains
-      for (let k = 0; k < epochs / 100 && done < steps && performance.now() < until; k++) {
+      for (let k = 0; k < speed && done < steps && Number.isFinite(last) && performance.now() < until; k++) {
         const found = epoch();
         losses.set(found, done);
         done += found.length;
         last = found.at(-1);
         if (Number.isFinite(last)) points.push([found.reduce((sum, loss) => sum + loss, 0) / found.length, Math.min(...found), Math.max(...found)]);
       }
+      if (done < steps) said.textContent = `Training ${tasks[task.value].name} by the program of level ${level.value}: ${steps.toLocaleString("en")} steps.`;
       tell(yours[0], last);
       showBits(find(".bits"), record === null ? null : bitsOf(record), bitsOf(last));
       draw();
     }
     drawn.ended = last;
+    if (own()) records[task.value] = points;
     draw();
-    yours[1].textContent = `${short(measured(), 2)} µs`;
     if (!Number.isFinite(last)) done = losses.findIndex((loss) => !Number.isFinite(loss)) + 1;
     place.losses = losses.slice(0, done); // all of them, for whoever looks closer
-    find(".curve").setAttribute("aria-label", `the loss falls from ${short(losses[0])} to ${short(last)} in ${done.toLocaleString("en")} steps`);
-    said.textContent = verdict(last, done);
+    const way = last < losses[0] ? "falls" : "rises", end = Number.isFinite(last) ? short(last) : "more than 64 bits can hold";
+    find(".curve").setAttribute("aria-label", `the loss ${way} from ${short(losses[0])} to ${end} in ${done.toLocaleString("en")} steps`);
+    said.textContent = verdict(last, done, losses[0], points.at(-1)?.[0]);
+    const time = await measured();
+    if (turn === mine) yours[1].textContent = `${short(time, 2)} µs`;
+  }
+
+  function begin(speed) {
+    train(speed).catch((error) => { said.textContent = `It cannot train here: ${error.message}`; });
   }
 
   find("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    run.hidden = false;
-    if (!chosen) sliders();
-    train().catch((error) => { said.textContent = `It cannot train here: ${error.message}`; });
+    choose(chosen.rate, chosen.batch);
+    clear();
+    begin(drawn.epochs / 100);
   });
-  for (const each of [task, level]) each.addEventListener("change", () => chosen && sliders());
+  for (const each of [task, level]) each.addEventListener("change", sliders);
   new ResizeObserver(draw).observe(find(".curve"));
+  place.dataset.said = said.textContent;
+  find(".run").hidden = false;
+  sliders();
   if (typeof WebAssembly !== "object") {
-    find("button").disabled = true;
+    for (const each of place.querySelectorAll("button, select, input")) each.disabled = true;
     said.textContent = "This browser has no WebAssembly, so it cannot run the programs. On your own computer the notebooks run them.";
   }
 }
