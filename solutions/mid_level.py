@@ -14,6 +14,7 @@ from levels_more.low_level import (  # noqa: F401
     where,
 )
 from levels_more.mid_level import *
+from levels_more.mid_level.base_metric import ratio
 
 # 04-1
 

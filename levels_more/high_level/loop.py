@@ -11,7 +11,6 @@ import numpy as np
 
 from levels.high_level import Callback, epoch_loss, loops
 from levels.low_level import DOOR
-from levels_more.compiler.eager import ACCELERATION
 from levels_more.high_level.listeners import BEGIN, END, RUNNING, CallbackList, attach
 from levels_more.high_level.outputs import PASSES, give_back, states_of
 from levels_more.high_level.program import GRAPH_TRANSFORM, check_fits_losses, step_program
@@ -254,7 +253,7 @@ class LookAhead:
         self.data = data
         self.done = deque()
         self.orders = []
-        self.single = not ACCELERATION.on  # whether epochs are run one by one
+        self.single = False  # whether epochs are run one by one
         whole, left = divmod(len(data.numbers), data.size)  # full batches, and the rows of a shorter last one
         self.full = whole * data.size
         self.sizes = array("q", [data.size] * whole + [left] * (left > 0))

@@ -235,7 +235,6 @@ def order_rows(numbers, shuffle, seed, first):
 
 def batches_of_rows(arrays, layout, numbers, size, steps=None, name="steps", again=False):
     """The Batches of rows with these numbers, `size` at a time, with `steps` of them in a pass; see `limit_steps`."""
-    size = 32 if size is None else size
     order = limit_steps(numbers.batch(size), steps, name, again)
     return Batches(arrays, layout, order, None, numbers if steps is None else None, int(size))
 
@@ -263,7 +262,8 @@ def batches_to_fit(model, x, y, weights, share, sizes, steps, order):
         numbers, last = split_rows(numbers, share)
         unweighed = rows if weights[1] is None else rows_of(model, x, y, weights[0])
         held = batches_of_rows(*unweighed, last, sizes[1])
-    return batches_of_rows(*rows, order_rows(numbers, *order), sizes[0], steps, "steps_per_epoch"), held
+    size = 32 if sizes[0] is None else sizes[0]
+    return batches_of_rows(*rows, order_rows(numbers, *order), size, steps, "steps_per_epoch"), held
 
 
 def batches_to_check(model, x, y, sample_weight, size, steps, name="steps"):

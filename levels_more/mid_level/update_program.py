@@ -7,7 +7,6 @@ from operator import is_
 
 from levels.low_level import Replay, Tensor
 from levels.support.parts import Reconstructible
-from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import at_once
 from levels_more.compiler.functions import Function
 from levels_more.compiler.reads import of_levels
@@ -51,7 +50,7 @@ class EagerStep(Function):
             self.read = read
             self.renewed = self.renewed + 1
             self.ours = all(map(of_levels, (type(optimizer), optimizer.update, type(vars(optimizer)["rate"]))))
-        quick = ACCELERATION.on and self.ours and self.renewed <= _OFTEN and at_once()
+        quick = self.ours and self.renewed <= _OFTEN and at_once()
         if not quick or len(variables) != len(self.variables):
             return False
         specs = [dw.spec if type(dw) is Tensor else None for dw in gradients]

@@ -167,6 +167,13 @@ def test_eight_functions_of_the_same_variables(calls, back_end):
     assert compiled[1](inputs).numpy().tobytes() == allowed[(calls - 1) % 4]
 
 
+def test_programs_take_the_locks_of_variables_in_one_order():
+    """Who holds a variable waits for later ones only, so that no two programs wait for each other."""
+    first, second = Variable(1.0), Variable(2.0)
+    for variables in ([first, second], [second, first]):
+        assert LockAll(variables).locks == [first.lock, second.lock]
+
+
 def test_an_assignment_is_not_lost(monkeypatch):
     """One thread copies the numbers to where a program may overwrite them; meanwhile another assigns."""
     v, copied = Variable(np.zeros(3)), threading.Event()

@@ -11,7 +11,6 @@ from operator import is_
 import numpy as np
 
 from levels.low_level import DOOR, VJPS, NoProgram, Replay, Watcher
-from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.functions import Function
 from levels_more.compiler.reads import of_levels
 
@@ -95,7 +94,7 @@ def backward_pass(records, target, sources, op_by_op):
 
     op_by_op(records, target, sources) is the walk to make a program of.
     """
-    if not records or not ACCELERATION.on or not at_once():
+    if not records or not at_once():
         return None
     # A plain loop: it runs before every gradient, and comprehensions took three times as long.
     numbers = {}

@@ -20,7 +20,6 @@ from levels.hardware import Index
 from levels.kernels import BACKENDS, ELEMENTWISE, KERNELS, PLAN_FINISHERS, UPDATES, Plan, reduced
 from levels.low_level import Node, NoProgram
 from levels.support.compiled import compile_cpu
-from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.functions import watch
 from levels_more.compiler.fused.gather import gather_program
 from levels_more.compiler.fused.loops import LoopWriter, address, address_of, loop_of, merged_axes
@@ -178,7 +177,7 @@ def finish(plan, op, function, inputs, attrs):
     if not of_levels(function):
         return watch(plan, function)
     maker = _MAKERS.get(op) or (_loop_of if op in ELEMENTWISE else None)
-    small = ACCELERATION.on and plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
+    small = plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
     small = small and all(x.dtype in KIND for x in (plan.spec, *inputs))  # no programs for others
     if maker and small and plan.spec.device.kind == "cpu" and _ours(op):
         return ProgramPlan(plan, inputs, lambda: maker(op, plan, inputs, attrs))
