@@ -86,7 +86,7 @@ def with_description(page, name, text):
     return image.sub(lambda found: f'<img alt="{html.escape(text)}"{found[1]}', page)
 
 
-CONTENTS = "course/author/site/prose/contents.md"
+CONTENTS = "course/author/site/pages/contents.md"
 PAGES = "README.md", "TEACHING.md", CONTENTS
 
 

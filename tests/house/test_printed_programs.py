@@ -120,7 +120,7 @@ with GradientTape() as tape:
 assert np.allclose(tape.gradient(y, w).numpy(), [-8 / 9, 15 / 16])  # x·(2 + |x|) / (1 + |x|)²
 """,
     ),
-    ("course/author/site/prose/beside.md", "import levels_more.tensorflow as tf  # it was: import tensorflow as tf"): (
+    ("course/author/site/pages/beside.md", "import levels_more.tensorflow as tf  # it was: import tensorflow as tf"): (
         "",
         "assert tf.keras and torch.tensor and nn.Linear and optim.SGD and torchkeras.KerasModel",
     ),
@@ -185,7 +185,7 @@ def test_the_lines_for_colab_bring_the_course(tmp_path):
     """The copy comes from this folder in place of GitHub, and its packages are those that are here."""
     if not (ROOT / ".git").exists() or not shutil.which("git"):
         pytest.skip("this copy of the course is no repository")
-    page = (ROOT / "course/author/site/prose/elsewhere.md").read_text(encoding="utf-8")
+    page = (ROOT / "course/author/site/pages/elsewhere.md").read_text(encoding="utf-8")
     clone, folder, install = re.search(r"^```\n(!git.*?)```", page, re.MULTILINE | re.DOTALL)[1].splitlines()
     command = clone.removeprefix("!").replace("https://github.com/OWNER/NAME", ROOT.as_posix())
     assert command != clone.removeprefix("!") and install.startswith("%pip install -q ")

@@ -26,9 +26,9 @@ from course.reader.notebooks.names import ROOT, more_in, names_in, trail_in
 from course.reader.notebooks.stored import hash_of
 from course.terminal.arguments import parser
 
-PAGES = Path(__file__).resolve().parent / "prose"
+PAGES = Path(__file__).resolve().parent / "pages"
 # Parts of links from and to these pages, which are removed: on the site the pages are at the top level.
-HERE = "course/author/site/prose/"
+HERE = "course/author/site/pages/"
 UP = "../../../../"
 COPIED = "TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures", "data/README.md"
 BENCH = "course/author/bench/README.md", "course/author/bench/results.md", "course/author/bench/results.png"

@@ -17,7 +17,7 @@ from course.author.site import stored_run
 from course.reader import compare, tasks
 from course.reader.notebooks.names import ROOT
 
-TEMPLATE = Path(__file__).resolve().parent / "prose" / "train.html"
+TEMPLATE = Path(__file__).resolve().parent / "pages" / "train.html"
 FOLDER = "programs"  # the folder of that file on the site
 RATES = {
     "linear_regression": (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03),

@@ -19,7 +19,7 @@ from course.reader.notebooks.minutes import UNTIMED
 from course.teacher import timetable
 from solutions.answers import ANSWERS
 
-READING = "course/author/site/prose"
+READING = "course/author/site/pages"
 NAMED = (
     "README.md",
     "TEACHING.md",

@@ -303,7 +303,7 @@ def test_the_results_are_those_of_the_scripts_as_they_stand():
     )
 
 
-@pytest.mark.parametrize("page", ["course/author/site/prose/beside.md", "notebooks/more/text/05_cost.py"])
+@pytest.mark.parametrize("page", ["course/author/site/pages/beside.md", "notebooks/more/text/05_cost.py"])
 def test_the_headline_is_what_was_measured(page):
     text = (libraries.ROOT / page).read_text(encoding="utf-8")
     part = re.split("\n(?:# )?## ", text.split("## Beside other libraries")[1])[0]
@@ -311,7 +311,7 @@ def test_the_headline_is_what_was_measured(page):
     assert len(told) >= 6 and set(told) <= {row[:6] for row in MEASURED}
 
 
-@pytest.mark.parametrize("page", ["course/author/site/prose/beside.md", "course/author/bench/README.md"])
+@pytest.mark.parametrize("page", ["course/author/site/pages/beside.md", "course/author/bench/README.md"])
 def test_as_many_are_ahead_as_is_told(page):
     said = re.search(r"In (\d+) of (\d+) ", (libraries.ROOT / page).read_text(encoding="utf-8"))
     assert said.groups() == (str(sum("behind" not in row[5] for row in MEASURED)), str(len(MEASURED)))

@@ -146,7 +146,7 @@ STORED = json.loads(books.STORED.read_text(encoding="utf-8")) if books.STORED.ex
 def test_the_readme_and_the_page_say_what_was_counted():
     """Each number of statements in them is one that is stored, and what is stored stands in both."""
     readme = " ".join((build.ROOT / "README.md").read_text(encoding="utf-8").split())
-    page = (build.ROOT / "course/author/site/prose/beside.md").read_text(encoding="utf-8")
+    page = (build.ROOT / "course/author/site/pages/beside.md").read_text(encoding="utf-8")
     assert [line for line in page.splitlines() if line.startswith("| eat ")] == books.table(STORED)
     told = [books.total([each["levels_more"] for each in STORED.values()]).removesuffix(" run")] if STORED else []
     for text in (readme, " ".join(page.split())):

@@ -796,7 +796,7 @@ def test_a_devcontainer_is_set_up_from_the_lock():
 
 
 def test_what_colab_lacks_is_asked_for_as_in_pyproject():
-    page = (ROOT / "course" / "author" / "site" / "prose" / "elsewhere.md").read_text(encoding="utf-8")
+    page = (ROOT / "course" / "author" / "site" / "pages" / "elsewhere.md").read_text(encoding="utf-8")
     asked = re.findall(r'"(\w+>[^"]+)"', page)
     assert len(asked) == 4 and set(asked) <= {*PROJECT["project"]["dependencies"]}
 

@@ -96,7 +96,7 @@ def test_there_is_one_version_of_each_library():
 @pytest.mark.quick
 def test_the_page_and_the_readme_promise_what_is_stored():
     """The page's table holds the twelve last losses, in digits that levels_more and the real libraries share."""
-    page = (build.ROOT / "course/author/site/prose/beside.md").read_text(encoding="utf-8")
+    page = (build.ROOT / "course/author/site/pages/beside.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| 3-")]
     assert [row[0] for row in rows] == ["3-1 low"] * 2 + ["3-2 mid"] * 2 + ["3-3 high"] * 2
     stored = {(each.api, each.framework, each.task): f"{each.losses[-1]:#.6g}" for each in CHAPTER3}
@@ -110,7 +110,7 @@ def test_the_page_and_the_readme_promise_what_is_stored():
     readme = (build.ROOT / "README.md").read_text(encoding="utf-8")
     for text in (page, " ".join(readme.split())):
         assert "eat tensorflow2 in 30 days" in text and "eat pytorch in 20 days" in text
-    contents = (build.ROOT / "course/author/site/prose/contents.md").read_text(encoding="utf-8")
+    contents = (build.ROOT / "course/author/site/pages/contents.md").read_text(encoding="utf-8")
     assert "27 programs" in page and len(EVERY) == 27 and len(ALL) == 14
     assert all("fifteen more" in " ".join(text.split()) for text in (readme, contents))
 

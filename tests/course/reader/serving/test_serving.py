@@ -628,6 +628,6 @@ def test_a_type_that_it_does_not_serve_is_told(tmp_path):
 
 
 def test_what_its_environment_takes_is_told_beforehand():
-    page = (ROOT / "course" / "author" / "site" / "prose" / "beside.md").read_text(encoding="utf-8")
+    page = (ROOT / "course" / "author" / "site" / "pages" / "beside.md").read_text(encoding="utf-8")
     told = [COMMANDS["serve"][0], page]
     assert all(f"{serving.environment.MEGABYTES} MB, once" in each for each in told)
