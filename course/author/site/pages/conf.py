@@ -15,7 +15,8 @@ nb_render_markdown_format = "myst"
 nb_ipywidgets_js = {}  # they would be loaded from a network; `alive.js` moves the figures instead
 myst_enable_extensions = ["dollarmath", "deflist", "attrs_inline"]
 myst_heading_anchors = 4
-suppress_warnings = ["mystnb.unknown_mime_type"]  # outputs of widgets that need a kernel
+# outputs of widgets that need a kernel, and hints that name a class of several levels
+suppress_warnings = ["mystnb.unknown_mime_type", "ref.python"]
 
 html_theme = "sphinx_book_theme"
 html_theme_options = {"show_navbar_depth": 1, "show_toc_level": 2, "pygments_light_style": "a11y-high-contrast-light"}

@@ -11,6 +11,7 @@ import pytest
 from course import programs
 from course.author.bench.libraries import python_of
 from course.author.build import ROOT
+from course.author.programs import cli, processes
 from course.author.programs import places as looked
 from course.reader.inspection.questions import COMMITS, QUESTIONS, VERSIONS, There
 from course.reader.inspection.source_index import places
@@ -95,20 +96,20 @@ def test_the_command_exits_with_1_where_something_has_moved(packages, monkeypatc
     question = QUESTIONS[0]._replace(torch=two[0], tensorflow=two[1])
     monkeypatch.setattr(looked, "QUESTIONS", [question])
     monkeypatch.setattr(looked, "installed", lambda given: {"torch": (packages, "2.15.0+cpu")})
-    assert programs.main(["--places"]) == 0
+    assert cli.main(["--places"]) == 0
     said = capsys.readouterr().out
     assert "PyTorch 2.15.0+cpu" in said and "TensorFlow is not installed: --python tensorflow=PATH" in said
     assert said.endswith("1 found, 0 moved, 1 not in the wheel\n")
     gone = question._replace(torch=There("torch", "torch/tape.py", "Tape.gradient", "free("))
     monkeypatch.setattr(looked, "QUESTIONS", [gone])
-    assert programs.main(["--places"]) == 1
+    assert cli.main(["--places"]) == 1
     assert "Tape.gradient in torch/tape.py (to torch/new/home.py, line 4)" in capsys.readouterr().out
     empty = question._replace(torch=There("torch", "torch/csrc/node.h", "Node.release", "free("))
     monkeypatch.setattr(looked, "QUESTIONS", [empty])
-    assert programs.main(["--places"]) == 1
+    assert cli.main(["--places"]) == 1
     assert "without its word Node.release in torch/csrc/node.h" in capsys.readouterr().out
     monkeypatch.setattr(looked, "installed", lambda given: {})
-    assert programs.main(["--places"]) == 1, "nothing was looked at"
+    assert cli.main(["--places"]) == 1, "nothing was looked at"
 
 
 def test_it_finds_packages_without_importing_them(tmp_path, monkeypatch):
@@ -150,6 +151,6 @@ def test_every_named_place_is_found_in_what_is_installed(library):
     else:  # the first 11 digits, which only the running library knows
         ask = "import tensorflow as tf; print(tf.version.GIT_VERSION)"
         done = subprocess.run(
-            [python, "-c", ask], capture_output=True, encoding="utf-8", env=os.environ | programs.QUIET
+            [python, "-c", ask], capture_output=True, encoding="utf-8", env=os.environ | processes.QUIET
         )
         assert COMMITS["tensorflow"].startswith(done.stdout.strip().split("-g")[-1])
