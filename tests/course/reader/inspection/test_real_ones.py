@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from course import programs
 from course.author.bench.libraries import python_of
 from course.author.build import ROOT
 from course.author.programs import cli, processes
