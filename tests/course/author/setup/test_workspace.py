@@ -340,10 +340,10 @@ def test_lab_hands_the_switch_to_its_kernels(project, monkeypatch):
     begun = []
     monkeypatch.setattr(commands, "hand_over", lambda command: begun.append((command, dict(os.environ))))
     monkeypatch.setattr(names, "ROOT", project)
-    monkeypatch.delenv(checks.ANSWERS, raising=False)
+    monkeypatch.setenv(checks.ANSWERS, "")  # so that it is absent again after the test, whatever `lab` sets
+    monkeypatch.delenv(checks.ANSWERS)
     commands.lab(["--no-browser"])
     commands.lab(["--answers"])
-    monkeypatch.delenv(checks.ANSWERS)
     (plain, before), (asked, after) = begun
     assert plain[-1] == "--no-browser" and f"--ServerApp.root_dir={project / MINE}" in plain
     assert "--answers" not in asked and checks.ANSWERS not in before and after[checks.ANSWERS] == "1"
