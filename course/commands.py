@@ -134,6 +134,12 @@ def keeping(command):
     return keep
 
 
+def beat(arguments):
+    from course.teacher.grading.beat import main
+
+    return main(arguments)
+
+
 def grade(arguments):
     from course.teacher.grading.grade import main
 
@@ -180,6 +186,7 @@ COMMANDS = {  # name: (its function, the lock it needs); the arguments are in co
     "reset": (keeping("reset"), CORE),
     "catch-up": (keeping("catch-up"), CORE),
     "undo": (keeping("undo"), CORE),
+    "beat": (beat, CORE),
     "grade": (grade, TEST),  # exercises in more/ are graded too
     "wheelhouse": (wheelhouse, CORE),
 }

@@ -27,6 +27,18 @@ def path(text):
     return os.path.expanduser(text)
 
 
+def listed(text):
+    """Return the names between the commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def number(text):
+    """Return a whole number. Raises ArgumentTypeError unless it is at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("expected a whole number from 1 on, not " + text)
+    return int(text)
+
+
 def port(text):
     """Return the port number. Raises ArgumentTypeError unless it is 1 to 65535, which the servers do not check."""
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
@@ -176,11 +188,49 @@ COMMANDS = {  # name: (its line of help, its arguments)
                 type=path,
                 help="it holds a folder for each student, or notebooks named after students",
             ),
+            argument(
+                "--notebook",
+                metavar="NAME,...",
+                type=listed,
+                default=[],
+                help="the assignment: these notebooks of every student, such as 02,03"
+                " (default: of each student, those that are there)",
+            ),
+            argument(
+                "--only",
+                metavar="KEY,...",
+                type=listed,
+                default=[],
+                help="the assignment: these functions and exercises, such as 02-matmul_ikj,02-1",
+            ),
             argument("--csv", metavar="FILE", type=path, help="write a row per student and exercise into this file"),
+            argument("--feedback", metavar="FOLDER", type=path, help="write a page for each student into this folder"),
+            argument(
+                "--gradebook",
+                metavar="FILE",
+                type=path,
+                help="write a table that Moodle and Canvas import into this file",
+            ),
+            argument(
+                "-j",
+                "--jobs",
+                metavar="N",
+                type=number,
+                default=os.cpu_count() or 1,
+                help="how many notebooks are graded at once (default: %(default)s, the number of processors)",
+            ),
             argument(
                 "--write", choices=DEPTHS, default="some", help="which functions were to be written (default: some)"
             ),
             argument("--seconds", type=float, default=60, help="the time limit of one exercise (default: 60)"),
+        ],
+    ),
+    "beat": (
+        "try to beat the check of a blank or exercise with a wrong answer that passes it",
+        [
+            argument("key", metavar="KEY", help="of a blank or an exercise, such as 02-matmul_ikj or 01-3"),
+            argument("file", metavar="FILE", type=path, help="the answer, and maybe a `case()` for which it is wrong"),
+            argument("--seconds", type=float, default=60, help="the time limit of one question (default: 60)"),
         ],
     ),
     "site": (

@@ -38,18 +38,25 @@ NEAR = {"float32": 1e-4, "float16": 1e-2}  # the tolerance, relative to the larg
 
 
 class Verdict(NamedTuple):
-    """The result of a test of a blank: "right", "other bits", "not yet" or "still blank", and a text."""
+    """The result of a test of a blank: "right", "other bits", "not yet" or "still blank", and what was seen."""
 
     state: str
     text: str
 
 
+AFTERWARDS = {  # {state: what a message in a notebook adds to the text}
+    "right": " The notebook and your `levels` use it from here on.",
+    "other bits": " So the notebook uses the course's function.",
+    "not yet": " Until then the notebook uses the course's function.",
+    "still blank": ", so the notebook uses the course's function",
+}
+
+
 def not_yet(why: str) -> Verdict:
-    end = "" if why.endswith(("?", ".")) else "."
-    return Verdict("not yet", f"not yet. {why}{end} Until then the notebook uses the course's function.")
+    return Verdict("not yet", why if why.endswith(("?", ".")) else f"{why}.")
 
 
-UNTOUCHED = Verdict("still blank", "not filled in, so the notebook uses the course's function")
+UNTOUCHED = Verdict("still blank", "not filled in")
 
 
 def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
@@ -74,7 +81,8 @@ def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
         progress.note_solved(f"{notebook[:2]}-{key}")
     if found.state != "right":
         shell.user_ns.update(brought)  # and the class around a method, or a table that holds it
-    return f"{key}: {found.text}" + printed_lines(heard.text)
+    begun = f"{key}: not yet. " if found.state == "not yet" else f"{key}: "
+    return begun + found.text + AFTERWARDS[found.state] + printed_lines(heard.text)
 
 
 def named_in(names: dict, key: str):
@@ -176,14 +184,13 @@ def compare_rows(key: str, cases: list, answers: list, failed: str) -> Verdict:
     count = len({said for said, *_ in cases})
     right = f"right ({count} cases)"
     if kept:
-        return Verdict("other bits", f"{right}. {kept[0]} So the notebook uses the course's function.")
+        return Verdict("other bits", f"{right}. {kept[0]}")
     if other:
         same = f" This gives the same bits: {SAME_BITS[key]}." if key in SAME_BITS else ""
         text = f"{right}, but the last bits differ. {other}.{same}"
-        text += " All levels must agree to the last bit, so the notebook uses the course's function."
-        return Verdict("other bits", text)
+        return Verdict("other bits", f"{text} All levels must agree to the last bit.")
     bits = ", to the last bit" if any(map(has_digits, cases)) else ""
-    return Verdict("right", f"right{bits} ({count} cases). The notebook and your `levels` use it from here on.")
+    return Verdict("right", f"right{bits} ({count} cases).")
 
 
 def exchanged(cases: list, answers: list, k: int) -> str:

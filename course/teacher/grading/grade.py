@@ -12,11 +12,12 @@ import contextlib
 import csv
 import hashlib
 import json
-import os
+import multiprocessing
 import re
 import sys
 import tempfile
 import time
+from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,8 @@ from course.reader.exercises import EXERCISES
 from course.reader.exercises.blanks import answers_of, compare_answers
 from course.reader.exercises.judge import judge_answers
 from course.reader.notebooks.cells import BuildError
-from course.reader.notebooks.names import ROOT, level_of, names_in
+from course.reader.notebooks.names import ROOT, level_of, named, names_in
+from course.teacher.grading import reports
 from course.teacher.grading.own_notebooks import (
     CHECK,
     blanks_in,
@@ -50,7 +52,7 @@ class Row(NamedTuple):
     student: str
     notebook: str
     exercise: str
-    state: str  # "right", "not yet", "still blank", "error", "no answer", "missing" or "unreadable"
+    state: str  # one of reports.STATES
     text: str
     seed: int
 
@@ -228,55 +230,122 @@ def state_of(process, seconds: float, key: str, handed: bool, failed: str | None
     return judge_answers(key, answer, seed)
 
 
+# The whole class.
+
+
+class Assignment(NamedTuple):
+    """What a class is graded on."""
+
+    keys: dict[str, list[str]]  # {notebook: the keys of its functions and exercises}
+    named: bool  # it was named: then a notebook that a student did not hand in counts as missing
+    counted: set[str]  # the keys that count in the total
+
+
+def assignment_of(root: Path, names: list[str], keys: list[str], depth: str) -> Assignment:
+    """Return what is graded: the notebooks and keys with these names or, if none is named, all of them.
+
+    The functions of the notebooks count in the total, and their optional exercises only if `keys` names them.
+    Raises BuildError for an unknown notebook or key.
+    """
+    chosen = list(dict.fromkeys(Path(named(root, name)).name for name in names)) or list(texts(root))
+    held = {name: keys_of(root, name, depth) for name in chosen}
+    all_keys = [key for each in held.values() for key in each]
+    if unknown := [key for key in keys if key not in all_keys]:
+        raise BuildError(f"--only {unknown[0]}: there is no such key here, but {', '.join(all_keys)}")
+    if keys:
+        held = {name: [key for key in each if key in keys] for name, each in held.items()}
+        held = {name: each for name, each in held.items() if each}
+    counted = set(keys) or {key for key in all_keys if key not in EXERCISES}
+    return Assignment(held, bool(names or keys), counted)
+
+
+def graded(students: dict, assignment: Assignment, options, root: Path):
+    """Yield (student, rows) of each student, as soon as all of the student's notebooks are graded."""
+    tasks = []
+    for student, theirs in students.items():
+        for name, keys in assignment.keys.items():
+            if keys and (assignment.named or name in theirs):
+                tasks.append((student, name, theirs.get(name), keys, options.seconds, root, options.folder))
+    began = time.monotonic()
+    with pool_of(options.jobs) as pool:
+        found = iter(pool.map(grade, *zip(*tasks, strict=True))) if tasks else iter(())
+        done = 0
+        for student, theirs in students.items():
+            unknown = [f"{name}: no notebook of the course has this name" for name in theirs if name not in texts(root)]
+            rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
+            for _ in [task for task in tasks if task[0] == student]:
+                rows += next(found)
+                done += 1
+                show_progress(done, len(tasks), began)
+            yield student, rows
+
+
+def pool_of(jobs: int):
+    """An executor of this many processes; of one job, it runs in this process."""
+    if jobs == 1:
+        return Inline()
+    return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
+
+
+class Inline(Executor):
+    """An executor that runs each call when its result is asked for."""
+
+    def map(self, function, *arguments):
+        return map(function, *arguments)
+
+
+def show_progress(done: int, count: int, began: float) -> None:
+    """On a terminal, say how many notebooks are graded, and about how long the others take."""
+    if sys.stderr.isatty():
+        minutes = (time.monotonic() - began) / done * (count - done) / 60
+        print(f"\r{done} of {count} notebooks, {minutes:.0f} minutes left  ", end="", file=sys.stderr, flush=True)
+        if done == count:
+            print(file=sys.stderr)
+
+
 # On the command line.
 
 
 def main(argv: list[str], root: Path = ROOT) -> int:
-    """`python3 -m course grade`: try the exercises of every student in a folder."""
+    """`python3 -m course grade`: try the functions and exercises of every student in a folder."""
     options = parser("grade").parse_args(argv)
     options.folder = Path(options.folder)
-    names = list(texts(root))
     try:
+        assignment = assignment_of(root, options.notebook, options.only, options.write)
         if not options.folder.is_dir():
             raise BuildError(f"there is no folder {options.folder}")
-        students = submissions(options.folder, names)
+        students = submissions(options.folder, list(texts(root)))
         if not any(students.values()):
             raise BuildError(f"there is no notebook (.ipynb) in {options.folder}")
-        handed = [name for name in names if any(name in theirs for theirs in students.values())]
-        # "x": an older table, into which the teacher may have written, is not overwritten
-        form = {"newline": "", "encoding": "utf-8-sig", "errors": "replace"}
-        with open(options.csv or os.devnull, "x" if options.csv else "w", **form) as table:
-            kept = protections(root, options.folder)
-            told = ", ".join(kept) or "nothing: use an account that holds nothing of value"
-            print(f"Students' code is kept from {told}.")
-            if lacking := [each for each in PROTECTIONS if each not in kept]:
-                print(f"This system cannot keep it from {', '.join(lacking)}.")
+        pages = reports.new_folder(options.feedback)
+        with reports.new(options.csv) as table, reports.new(options.gradebook) as gradebook:
+            tell_protections(protections(root, options.folder))
             writer = csv.writer(table)
             writer.writerow(Row._fields)
-            for student, theirs in students.items():
-                unknown = [f"{name}: no notebook of the course has this name" for name in theirs if name not in names]
-                rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
-                for name in handed:
-                    rows += grade(
-                        student,
-                        name,
-                        theirs.get(name),
-                        keys_of(root, name, options.write),
-                        options.seconds,
-                        root,
-                        options.folder,
-                    )
+            class_rows = {}
+            for student, rows in graded(students, assignment, options, root):
+                class_rows[student] = rows
                 writer.writerows(map(cell, row) for row in rows)
                 table.flush()
-                right = sum(row.state == "right" for row in rows)
-                print(f"{plain(student):<24} {right:>3} right of {sum(bool(row.exercise) for row in rows)}", flush=True)
-    except FileExistsError:
-        print(f"{options.csv} already exists: move it, or name another file", file=sys.stderr)
+                print(f"{plain(student):<24} {reports.total(rows, assignment.counted)}", flush=True)
+                if pages:
+                    reports.write_feedback(pages, student, rows)
+            print(reports.by_exercise(class_rows))
+            csv.writer(gradebook).writerows(reports.gradebook(class_rows, assignment, cell))
+    except FileExistsError as error:
+        print(f"{error.filename} is there already: move it, or give another name", file=sys.stderr)
         return 1
     except (BuildError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def tell_protections(kept: list[str]) -> None:
+    told = ", ".join(kept) or "nothing: use an account that holds nothing of value"
+    print(f"Students' code is kept from {told}.")
+    if lacking := [each for each in PROTECTIONS if each not in kept]:
+        print(f"This system cannot keep it from {', '.join(lacking)}.")
 
 
 def protections(root: Path, hidden: Path) -> list[str]:
