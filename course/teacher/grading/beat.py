@@ -21,7 +21,8 @@ from course.reader.cases.plain_data import describe, pack, unpack
 from course.reader.exercises import EXERCISES
 from course.reader.exercises.blanks import answers_of, difference
 from course.reader.exercises.judge import equal
-from course.reader.notebooks.cells import BuildError, blank_in
+from course.reader.notebooks import blanks
+from course.reader.notebooks.cells import BuildError
 from course.reader.notebooks.names import ROOT, level_of, names_in
 from course.teacher.grading.grade import plain, state_of
 from course.teacher.grading.own_notebooks import blanks_in, copy_without_solutions, reference_solution
@@ -100,11 +101,22 @@ def cell_of(key: str, name: str, answer: Answer) -> str:
         if not defined:
             raise BuildError("the file defines no function or class")
         return f'{answer.source}\n\nexercises.check("{key}", {defined[-1]})'
-    source = answer.source if blank_in(answer.source) else f"#| blank {key[3:]}\n{answer.source}"
+    source = f"#| blank {key[3:]}\n{in_its_cell(key[3:], name, answer.source)}"
     found, filled = blanks_in(name, {0: source}, [key])
     if key in found:
         raise BuildError(f"the answer cannot be tried: {found[key][1]}")
     return f'{filled[0]}\n\n{answer.case}\n\nexercises.check("case", case)' if answer.case else filled[0]
+
+
+def in_its_cell(key: str, name: str, source: str) -> str:
+    """A function alone, in the place of the course's own in its cell, if the cell holds more than the function."""
+    cell = blanks.course_cell(name, key)
+    body = ast.parse(source).body
+    if not cell or len(body) != 1 or not isinstance(body[0], ast.FunctionDef) or body[0].name != key:
+        return source
+    own = blanks.written(cell, name, key)
+    lines = cell.split("\n")
+    return "\n".join([*lines[1 : own.lineno - 1], source, *lines[own.end_lineno :]])
 
 
 def judged(process: Process, key: str, answer: Answer, seconds: float, seeds: int) -> Found:
@@ -125,7 +137,7 @@ def own_case(process: Process, key: str, seconds: float) -> Found:
     arguments = asked(process, seconds, "case", [])[0]
     if not isinstance(arguments, list | tuple):
         raise BuildError("case() must return the arguments of one call, in a list")
-    said = ", ".join(describe(each) if getattr(each, "size", 0) > 8 else cases.short(each) for each in arguments)
+    said = ", ".join(map(spelled, arguments))
     try:
         own = answers_of(reference_solution(key), CapturedOutput())
         expected = unpack(own("called", pack([said, list(arguments)])))
@@ -140,6 +152,12 @@ def own_case(process: Process, key: str, seconds: float) -> Found:
             where = "the result" if not part else f"argument {part} after the call"
             return Found(True, f"the check lacks this case. {said}: {where}: {differs}.")
     return Found(False, f"it passes, and is right in its own case, {said}")
+
+
+def spelled(argument) -> str:
+    """An argument in a message: its numbers if they are few, otherwise its kind."""
+    many = getattr(argument, "size", 0) > 8 or isinstance(argument, list | tuple) and len(argument) > 8
+    return describe(argument) if many else cases.short(argument)
 
 
 def flat(answer: list) -> list:

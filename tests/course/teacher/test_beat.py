@@ -79,6 +79,12 @@ def test_what_cannot_be_tried_is_one_clear_error(key, text, said):
         beat(key, text)
 
 
+def test_a_function_alone_takes_its_place_in_a_cell_that_holds_more():
+    cell = beating.in_its_cell("dot", "01_hardware", "def dot(p, q):\n    return 0.0")
+    assert cell.startswith('"""The formulas of the course.') and cell.endswith("def dot(p, q):\n    return 0.0")
+    assert beating.in_its_cell("subtract", "01_hardware", "def subtract(x, y): ...") == "def subtract(x, y): ..."
+
+
 def test_on_the_command_line(tmp_path, capsys):
     path = tmp_path / "answer.py"
     path.write_text("def relu_grad(dy, y):\n    return dy\n")
