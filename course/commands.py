@@ -20,7 +20,8 @@ def lab(arguments):
         os.environ["COURSE_ANSWERS"] = "1"
     opened = names.trail_in(names.ROOT)[0] if "--trail" in arguments else None
     hidden = True if "--class" in arguments else False if "--no-class" in arguments else None
-    own = "--answers", "--trail", "--class", "--no-class"
+    only_desk = "--desk" in arguments
+    own = "--answers", "--trail", "--class", "--no-class", "--desk"
     arguments, written = without_option([each for each in arguments if each not in own], "--write")
     try:
         depth.choose(names.ROOT, written, hidden)
@@ -28,6 +29,8 @@ def lab(arguments):
             print(line, flush=True)
     except BuildError as error:
         fail(str(error))
+    if only_desk:
+        return 0
     warmup.begin(names.ROOT)
     return open_lab(arguments, opened)
 

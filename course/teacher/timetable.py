@@ -96,11 +96,6 @@ def in_a_table(text):
     return text.replace("|", r"\|")
 
 
-def told(section):
-    """The title of a section with its minutes, as a plan shows it."""
-    return in_a_table(f"{section.title} {section.rounded}")
-
-
 def for_the_class(name):
     """What a timetable covers: a notebook's introduction (without a title) and all sections that are timed."""
     return [section for section in minutes.sections(from_text(ROOT, name).cells, ROOT) if section.timed]
@@ -172,48 +167,46 @@ def divided(parts, count, weight):
 
 def five_weeks():
     """A table: for each week its notebook, the first sitting, in class, and the second, for homework."""
-    lines = ["| week | in class | minutes | at home | minutes |", "|---|---|--:|---|--:|"]
+    lines = [
+        "| week | in class, the first sitting | minutes | at home, the second | minutes |",
+        "|---|---|--:|---|--:|",
+    ]
     for week, name in enumerate(names_in(ROOT), 1):
         found = for_the_class(name)
         here = len(first_sitting(name))
         lesson = in_all(found[:here])
-        all_of_it = in_all(found)
-        row = [f"**{week}** `{name}`"]
-        for part, taken in ((found[:here], lesson), (found[here:], all_of_it - lesson)):
-            row += [" · ".join(told(section) for section in part if section.title), str(taken)]
-        lines.append(f"| {' | '.join(row)} |")
+        last = in_a_table(found[here - 1].title)
+        first = in_a_table(found[here].title)
+        row = f"**{week}** `{name}` | to *{last}* | {lesson} | from *{first}* on | {in_all(found) - lesson}"
+        lines.append(f"| {row} |")
     return "\n".join(lines)
 
 
 def in_a_day(name, limit, rest):
-    """The sections of a notebook that the day keeps, and the titles left out. Raises ValueError for unknown titles."""
+    """The sections of a notebook that the day keeps. Raises ValueError for unknown titles in `rest`."""
     kept = for_the_class(name)
     titles = [section.title for section in kept]
     if unknown := set(rest) - {*titles}:
         raise ValueError(f"the day leaves out {sorted(unknown)}, and {name} has {titles}")
-    out = []
     for title in rest:
         if in_all(kept) > limit:
             kept = [section for section in kept if section.title != title]
-            out.append(title)
-    return kept, out
+    return kept
 
 
 def one_day():
     """A table: when each part of the day begins. Raises ValueError if DAY leaves out a section that does not exist."""
-    lines = ["| at | what | minutes | left out |", "|---|---|---|---|"]
+    lines = ["| at | what | minutes |", "|---|---|--:|"]
     now = START
     for name, length, *rest in DAY:
         what = name
-        out = ""
         if rest:
-            kept, left = in_a_day(name, length, *rest)
+            kept = in_a_day(name, length, *rest)
             length = 5 * math.ceil(in_all(kept) / 5)
-            what = f"`{name}`: " + " · ".join(told(section) for section in kept if section.title)
-            out = in_a_table(" · ".join(left))
-        lines.append(f"| {now // 60}:{now % 60:02} | {what} | {length} | {out} |")
+            what = f"`{name}`: " + " · ".join(in_a_table(section.title) for section in kept if section.title)
+        lines.append(f"| {now // 60}:{now % 60:02} | {what} | {length} |")
         now += length
-    return "\n".join([*lines, f"| {now // 60}:{now % 60:02} | The end | | |"])
+    return "\n".join([*lines, f"| {now // 60}:{now % 60:02} | The end | |"])
 
 
 TABLES = {"how long": how_long, "five weeks": five_weeks, "eight weeks": eight_weeks, "one day": one_day}

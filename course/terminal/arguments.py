@@ -56,7 +56,7 @@ COMMANDS = {  # name: (its line of help, its arguments)
             argument(
                 "--write",
                 choices=DEPTHS,
-                help="how many functions you write: some (18, the default) or most (44); it stays so",
+                help="how many functions you write: some (18, the default) or most (42); it stays so",
             ),
             argument(
                 "--class",
@@ -65,6 +65,9 @@ COMMANDS = {  # name: (its line of help, its arguments)
                 help="for a class: without the solutions beneath the functions (--no-class brings them back)",
             ),
             argument("--no-class", action="store_true", help=argparse.SUPPRESS),
+            argument(
+                "--desk", action="store_true", help="only make or renew the copies, for a hub that starts JupyterLab"
+            ),
             argument("--no-browser", action="store_true", help="print the address instead of opening it"),
             argument(
                 "--port",
@@ -261,7 +264,7 @@ COMMANDS = {  # name: (its line of help, its arguments)
 
 HANDED_ON = {  # command: (its usage, which arguments are passed to the program that it starts)
     "lab": (
-        "[--trail] [--answers] [--write some|most] [--class] [--no-browser] [--port NUMBER] [--ip ADDRESS] "
+        "[--trail] [--answers] [--write some|most] [--class] [--desk] [--no-browser] [--port NUMBER] [--ip ADDRESS] "
         "[-- ARGUMENT ...]",
         "Arguments after -- go to JupyterLab unchanged: `-- --help` shows which ones it takes.",
     ),

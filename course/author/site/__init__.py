@@ -30,7 +30,7 @@ PAGES = Path(__file__).resolve().parent / "pages"
 # Parts of links from and to these pages, which are removed: on the site the pages are at the top level.
 HERE = "course/author/site/pages/"
 UP = "../../../../"
-COPIED = "TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures", "data/README.md"
+COPIED = "TEACHING.md", "teaching", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures", "data/README.md"
 BENCH = "course/author/bench/README.md", "course/author/bench/results.md", "course/author/bench/results.png"
 
 STAMP = "made-of.txt"  # in the folder of a site: a hash of its sources

@@ -347,3 +347,13 @@ def test_lab_hands_the_switch_to_its_kernels(project, monkeypatch):
     (plain, before), (asked, after) = begun
     assert plain[-1] == "--no-browser" and f"--ServerApp.root_dir={project / MINE}" in plain
     assert "--answers" not in asked and checks.ANSWERS not in before and after[checks.ANSWERS] == "1"
+
+
+def test_a_desk_without_a_lab(project, monkeypatch):
+    """As the hub makes it, before it starts JupyterLab itself."""
+    from course import commands
+
+    monkeypatch.setattr(commands, "hand_over", lambda command: pytest.fail("JupyterLab is started"))
+    monkeypatch.setattr(names, "ROOT", project)
+    assert commands.lab(["--desk"]) == 0
+    assert (project / MINE / "01_hardware.ipynb").is_file()
