@@ -21,11 +21,12 @@ class Rows:
 
     sum = 0
     arrays = []
+    differ = False  # whether each rank has rows of its own: then they are not compared
 
     @classmethod
     def note(cls, *arrays):
         """Add the bytes of these NumPy arrays to the checksum."""
-        for array in arrays:
+        for array in () if cls.differ else arrays:
             cls.sum = zlib.crc32(np.ascontiguousarray(array), cls.sum)
 
     @classmethod

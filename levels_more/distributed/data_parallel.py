@@ -12,9 +12,10 @@ from levels_more.checks import expect
 from levels_more.distributed.backend import Rows
 from levels_more.distributed.collectives import broadcast, call_together, time_limit, world
 from levels_more.distributed.partition import spread
+from levels_more.distributed.shards import share_data
 from levels_more.high_level.listeners import RUNNING, CallbackList, attach
 from levels_more.high_level.program import GRAPH_TRANSFORM
-from levels_more.high_level.rows import as_list
+from levels_more.high_level.rows import as_list, is_data
 
 
 def _own_rows(graph, batch):
@@ -162,6 +163,8 @@ def fingerprint(given):
     """What of the arguments has to be equal on all ranks: lengths, shapes, dtypes, numbers and names."""
     if isinstance(given, (tuple, dict)):
         return [*map(fingerprint, given.items() if isinstance(given, dict) else given)]
+    if is_data(given):
+        return "data"  # which `share_data` compares
     if hasattr(given, "shape"):
         return f"{getattr(given, 'dtype', '')}{[*given.shape]}"
     if given is None or isinstance(given, (int, float, str)):
@@ -193,9 +196,10 @@ class DistributedDataParallel:
 
     Call fit, evaluate and predict on all ranks, with the same arrays: of each batch every rank computes its share of
     the rows. In float64 the losses and weights are, bit for bit, those of one process; in float32 sums over rows are
-    rounded in another order. Write a training loop of your own as a `train_step` of the model. Callbacks, the bar and
-    methods that write files run on rank 0 only, without messages to others. `module` is the model itself. If a rank
-    waits `timeout` seconds for the others, all ranks end. Raises TypeError if `model` is no Model.
+    rounded in another order. So in float32, fit and evaluate also take a Dataset of each rank's own rows (`shards`).
+    Write a training loop of your own as a `train_step` of the model. Callbacks, the bar and methods that write files
+    run on rank 0 only, without messages to others. `module` is the model itself. If a rank waits `timeout` seconds for
+    the others, all ranks end. Raises TypeError if `model` is no Model.
     """
 
     def __init__(self, model, timeout=300.0):
@@ -222,17 +226,27 @@ class DistributedDataParallel:
             raise RuntimeError(f"DistributedDataParallel: this tape's gradients are not summed over the ranks; {cure}")
         return self.module(x, training)
 
-    def together(self, method, *args, **options):
+    def together(self, method, x, *args, **options):
         """Call a method of the model; each rank computes its rows. Raises RuntimeError if ranks have different data."""
         if _Now.alone:
-            return method(*args, **options)
-        spread_state(
-            self.module, (args, {name: x for name, x in options.items() if name not in ("verbose", "callbacks")})
-        )
+            return method(x, *args, **options)
+        compared = {name: given for name, given in options.items() if name not in ("verbose", "callbacks")}
+        spread_state(self.module, (x, args, compared))
         Rows.sum = 0
+        steps = "steps_per_epoch" if method.__name__ == "fit" else "steps"
+        x, own = share_data(self.module, x, options.get(steps), steps, steps == "steps")
+        if own and method.__name__ == "predict":
+            raise TypeError("predict: the ranks have rows of their own; call predict of model.module, on each rank")
+        if own:
+            options.pop(steps, None)
+        if is_data(validation := options.get("validation_data")):
+            held = options.get("validation_steps"), "validation_steps", True
+            options["validation_data"], own = share_data(self.module, validation, *held)
+            if own:
+                options.pop("validation_steps", None)
         try:
             with _going(_own_rows):
-                result = method(*args, **options)
+                result = method(x, *args, **options)
         finally:
             Rows.arrays.clear()
         check_equal("rows", Rows.sum)

@@ -6,6 +6,8 @@ its own rows, and the sums are added up. Every rank runs all other ops on all ro
 an op without a rule here is just no faster.
 """
 
+import itertools
+
 import numpy as np
 
 from levels.kernels import ELEMENTWISE, planned
@@ -94,8 +96,9 @@ def shares(batch, ranks):
 class Partitioner:
     """The new graph while it is built. `replicas`, `shards`: node -> the new node with all its rows, or this rank's."""
 
-    def __init__(self, batch, world):
-        self.ends = shares(batch, world.size)
+    def __init__(self, batch, world, counts=None):
+        self.ends = shares(batch, world.size) if counts is None else [0, *itertools.accumulate(counts)]
+        self.own = counts is not None
         self.world = world
         self.first, self.last = self.ends[world.rank : world.rank + 2]
         self.counts = tuple(b - a for a, b in zip(self.ends, self.ends[1:], strict=False))
@@ -137,7 +140,8 @@ class Partitioner:
 
     def summed(self, node):
         """Enter a node whose result is the sum of its results for each rank's rows."""
-        part = self.added(node.op, [self.shard_of(x) for x in node.inputs], node.attrs)
+        op = node.op if self.last > self.first else node.op.replace("mean", "sum")  # of no rows: 0.0, and no NaN
+        part = self.added(op, [self.shard_of(x) for x in node.inputs], node.attrs)
         if node.op == "reduce_mean":  # a mean of this rank's rows only: weight it by their share of the batch
             share = constant(np.array((self.last - self.first) / self.ends[-1], part.spec.dtype))
             self.nodes.append(Node("constant", [], {}, share.spec, share))
@@ -149,10 +153,16 @@ class Partitioner:
         here = self.split.intersection(node.inputs)
         rule = _aligned if node.op in ELEMENTWISE else BY_ROWS.get(node.op)
         is_sum = PARTIAL_SUMS.get(node.op) if node.spec.dtype == np.float32 else None
-        if not node.inputs:
+        rows = node.op == "input" and node.spec.shape[:1] == (self.ends[-1],)
+        if rows and self.own:
+            spec = node.spec.device.spec((self.last - self.first, *node.spec.shape[1:]), node.spec.dtype)
+            self.nodes.append(Node("input", [], node.attrs, spec, node.source))
+            self.shards[node] = self.nodes[-1]
+            self.split.add(node)
+        elif not node.inputs:
             self.nodes.append(node)
             self.replicas[node] = node
-            if node.op == "input" and node.spec.shape[:1] == (self.ends[-1],):
+            if rows:
                 self.split.add(node)
         elif here and rule and rule(node, self.split):
             self.row_by_row(node)
@@ -162,16 +172,17 @@ class Partitioner:
             self.replicas[node] = self.added(node.op, [self.replica_of(x) for x in node.inputs], node.attrs)
 
 
-def spread(graph, batch, world):
+def spread(graph, batch, world, counts=None):
     """The graph of a step on a batch, changed so that this rank of a `World` computes its own rows.
 
     On all ranks its results and the new values of variables are those of the given graph. A batch with fewer rows than
-    ranks is not split: every rank computes all of it.
+    ranks is not split: every rank computes all of it. With `counts`, rank r is given counts[r] rows of the batch, and
+    not all.
     """
-    if world.size == 1 or not batch or batch < world.size:
+    if counts is None and (world.size == 1 or not batch or batch < world.size):
         return graph
     graph = dce(graph)
-    partitioner = Partitioner(batch, world)
+    partitioner = Partitioner(batch, world, counts)
     for node in graph.nodes:
         partitioner.enter(node)
     updates = {variable: partitioner.replica_of(node) for variable, node in graph.updates.items()}

@@ -75,13 +75,15 @@ class Pass:
     def calls_by_batch(self):
         """As `calls`, for data that is packed and checked batch by batch. A generator may change what a layer reads."""
         for number, element in enumerate(self.data.order):
-            rows, layout = pack(self.model, *parts_of(element), self.data.class_weight)
+            shared = GRAPH_TRANSFORM.rows  # of all ranks, of which this one may have none
+            rows, layout = pack(self.model, *parts_of(element), self.data.class_weight, least=shared is None)
             if number:
                 self.training.check_targets(rows[layout.inputs : layout.inputs + layout.targets])
             else:
                 check_fits_losses(self.model, self.training, check_numbers(rows, layout), layout)
             self.on_call_begin()
-            yield step_program(self.training, self.step, layout)(*rows).numpy().reshape(1), [len(rows[0])]
+            losses = step_program(self.training, self.step, layout)(*rows).numpy().reshape(1)
+            yield losses, [len(rows[0]) if shared is None else shared]
 
     def run(self):
         """Go through the data once. Returns {"loss": the mean over all rows, each metric}.

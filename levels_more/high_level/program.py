@@ -1,5 +1,6 @@
 """Compiled functions of a model: its step for one layout of the rows of a batch, and its predictions."""
 
+import contextlib
 import threading
 import time
 
@@ -17,6 +18,17 @@ PIECE_SECONDS = 0.05  # the time that a call with several steps should take
 
 class _GraphTransform(threading.local):
     change = None  # applied to each traced graph: a function (graph, number of rows of a batch) -> another graph
+    rows = None  # where each rank has rows of its own: how many the whole batch has; then `change` has a `signature`
+
+    @contextlib.contextmanager
+    def off(self):
+        """Inside this `with` block, graphs are not changed."""
+        before = self.change, self.rows
+        self.change = self.rows = None
+        try:
+            yield
+        finally:
+            self.change, self.rows = before
 
 
 GRAPH_TRANSFORM = _GraphTransform()  # `distributed` sets it, to split graphs over several ranks
@@ -33,6 +45,8 @@ class CachedFunction(Function):
         return super().program(args, (key, GRAPH_TRANSFORM.change), over)
 
     def traced(self, signature, over):
+        if GRAPH_TRANSFORM.rows is not None:
+            signature = GRAPH_TRANSFORM.change.signature(signature)
         with hearing() as heard:
             graph, result = super().traced(signature, over)
         self.reads.append(Reads(heard))
@@ -124,7 +138,8 @@ def check_fits_losses(model, training, rows, layout):
     asked = [getattr(loss, "probabilities", False) for loss in losses]
     if any(asked):
         first = [tensor.numpy()[:32] for tensor in rows[: layout.inputs]]
-        answers = as_list(predictor(model, layout)(*first))
+        with GRAPH_TRANSFORM.off():
+            answers = as_list(predictor(model, layout)(*first))
         for loss, target, answer, probabilities in zip(losses, y, answers, asked, strict=False):
             if probabilities:
                 loss.check(like_predictions(loss, constant(target.numpy()[:32]), answer), answer)

@@ -118,17 +118,17 @@ def takes_whole(model):
     return not of_levels(type(model).call) or any(vars(kind).get("whole") for kind in kinds)
 
 
-def pack(model, x, y, sample_weight=None, class_weight=None):
+def pack(model, x, y, sample_weight=None, class_weight=None, least=1):
     """(a tuple of tensors, their BatchLayout) of rows x, y and their weights.
 
-    Raises ValueError unless all have as many rows, and at least one.
+    Raises ValueError unless all have as many rows, and at least `least`.
     """
     x, names, column_layers = inputs_of(model, x)
     dtype = float_of(x) or dtype_for(model, None)
     y = targets_of(model, y, dtype)
     weights = weights_of(y, sample_weight, class_weight, float_of(y) or dtype)
     rows = *x, *y, *weights
-    if not rows[0].spec.shape[:1] >= (1,) or len({tensor.spec.shape[:1] for tensor in rows}) > 1:
+    if not rows[0].spec.shape[:1] >= (least,) or len({tensor.spec.shape[:1] for tensor in rows}) > 1:
         kinds = ["x"] * len(x) + ["y"] * len(y) + ["sample_weight"] * len(weights)
         counts = [(*tensor.spec.shape, 0)[0] for tensor in rows]
         told = ", ".join(f"{name} has {count} rows" for name, count in zip(kinds, counts, strict=True))

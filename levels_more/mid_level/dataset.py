@@ -41,7 +41,7 @@ def _count(least, name, value):
     return check_int(least, name, value.numpy()[()] if isinstance(value, Operators) else value)
 
 
-def _elements(data):
+def elements_of(data):
     """A new pass over the elements of any dataset, as NumPy arrays."""
     if data.arrays is None:
         return iter(data.make())
@@ -127,7 +127,7 @@ class Dataset(mid_level.Dataset):
             expect(isinstance(data, mid_level.Dataset), "zip", data, "datasets")
         datasets = [*map(as_dataset, datasets)]
         length = np.min([data.length for data in datasets])  # NaN if one of them is NaN
-        return cls("zip", lambda: zip(*map(_elements, datasets), strict=False), length)
+        return cls("zip", lambda: zip(*map(elements_of, datasets), strict=False), length)
 
     def __iter__(self) -> Iterator:
         if self.arrays is None:
@@ -193,7 +193,7 @@ class Dataset(mid_level.Dataset):
                 return _then(self, f"batch({n})", super().batch(n).make, full // n + 1, self.arrays, True)
             return _then(self, f"batch({n})", lambda: self.make()[:full].reshape(-1, n), full // n, self.arrays, True)
         return _then(
-            self, f"batch({n})", lambda: batched(_elements(self), n, drop), count(self.length / n), batches=True
+            self, f"batch({n})", lambda: batched(elements_of(self), n, drop), count(self.length / n), batches=True
         )
 
     def take(self, count: int) -> "Dataset":
@@ -220,12 +220,12 @@ class Dataset(mid_level.Dataset):
         TensorFlow's `num_parallel_calls` and `deterministic` are ignored: elements are made one by one, in order.
         """
         where, name = f"stage {len(self.stages) + 1}, map", getattr(called("map", function), "__name__", "…")
-        return _then(self, f"map({name})", lambda: mapped(_elements(self), function, where), self.length)
+        return _then(self, f"map({name})", lambda: mapped(elements_of(self), function, where), self.length)
 
     def filter(self, predicate: Callable) -> "Dataset":
         """The elements for which predicate(element), or predicate(x, y) of an element (x, y), is true."""
         where, name = f"stage {len(self.stages) + 1}, filter", getattr(called("filter", predicate), "__name__", "…")
-        return _then(self, f"filter({name})", lambda: filtered(_elements(self), predicate, where), math.nan)
+        return _then(self, f"filter({name})", lambda: filtered(elements_of(self), predicate, where), math.nan)
 
     def steps(self, count: int) -> "Dataset":
         """A dataset in which each pass takes the next `count` elements; after the last element comes the first."""
@@ -235,10 +235,10 @@ class Dataset(mid_level.Dataset):
     def repeat(self, count: int | None = None) -> "Dataset":
         """`count` passes, one after the other; without a count they never end."""
         if count is None:
-            return _then(self, "repeat()", lambda: repeated(lambda: _elements(self), itertools.count()), math.inf)
+            return _then(self, "repeat()", lambda: repeated(lambda: elements_of(self), itertools.count()), math.inf)
         n = _count(1, "repeat: count", count)
         if self.arrays is not None and not self.batches and n * self.length > 10**6:  # too many row numbers
-            return _then(self, f"repeat({n})", lambda: repeated(lambda: _elements(self), range(n)), n * self.length)
+            return _then(self, f"repeat({n})", lambda: repeated(lambda: elements_of(self), range(n)), n * self.length)
         return _then(self, f"repeat({n})", lambda: repeated(self.iterate, range(n)), n * self.length, self.arrays)
 
     def cache(self) -> "Dataset":

@@ -131,8 +131,9 @@ def in_rows(tensors):
     sizes = []
 
     def sized(x):
-        x = as_tensor(x) if isinstance(x, Operators) else in_memory(as_array(x))
-        x = x if type(x) is Tensor else np.array(x)  # a copy, as a tensor is one
+        mapped = isinstance(x, np.memmap)  # a file, of which only the batches are read
+        x = as_tensor(x) if isinstance(x, Operators) else as_array(x) if mapped else in_memory(as_array(x))
+        x = x if type(x) is Tensor or mapped else np.array(x)  # a copy, as a tensor is one
         sizes.append((*x.shape, 0)[0])
         return x
 
