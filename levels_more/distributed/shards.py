@@ -96,6 +96,7 @@ def check_shares(model, first):
     for rank, (other, _) in enumerate(found):
         if not other:
             raise ValueError(f"rank {rank} has no rows; give each rank a part of the data, or start fewer ranks")
+    for rank, (other, _) in enumerate(found):
         if other != kinds:
             raise ValueError(f"rank {comm.rank} has {kinds}, and rank {rank} has {other}; expected the same columns")
     for (a, (_, mine)), (b, (_, others)) in combinations(enumerate(found), 2):

@@ -146,7 +146,7 @@ def in_rows(tensors):
 
 def take_rows(arrays, rows):
     """Return the rows with these numbers: tensors from tensors, arrays from arrays."""
-    return each_array(lambda x: gather(x, rows) if type(x) is Tensor else np.take(x, rows, axis=0), arrays)
+    return each_array(lambda x: gather(x, rows) if type(x) is Tensor else x[np.asarray(rows)], arrays)
 
 
 def _pieces(x):
