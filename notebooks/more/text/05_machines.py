@@ -212,7 +212,7 @@ print(listed(partition.spread(graph, 10, World(0, 2))))
 #
 # On level 5, all of this is one line. `DistributedDataParallel` is PyTorch's name; `compile` and `fit` stay the same.
 # Each rank is given all rows, without `shard`, and `fit` takes the rank's share of each batch. (If ranks are given
-# different rows, `fit` raises an error.)
+# different arrays, `fit` raises an error.)
 
 # %%
 program = """
@@ -259,6 +259,47 @@ checks.answer_to("05-machines-weights")
 #
 # In float32 the course accepts other last bits in exchange for speed. Each rank adds its own rows, and then the sums
 # are added. That is less work, but the last bits depend on the number of ranks.
+#
+# ## More rows than one machine holds (4 min)
+#
+# Where bits are given up anyway, no rank needs all rows. In float32 `fit` also takes a `Dataset` of a rank's own rows:
+# a `shard`, an array that only this rank has read, a `np.memmap`, or a generator. The k-th batches of all ranks are one
+# batch together. If the rows of a rank are used up, it takes part with a batch of no rows, until all have none.
+
+# %%
+program = """
+import numpy as np
+from course import tasks
+from levels_more.distributed import DistributedDataParallel, world
+from levels_more.high_level import Sequential
+from levels_more.mid_level import Adam, Dataset, Dense
+
+rank, size = world().rank, world().size
+task = tasks.rings()
+x, y = task.x.astype("f4")[rank::size], task.y.astype("f4")[rank::size]
+own = Dataset.from_tensor_slices((x, y)).batch(100 // size)
+net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+net.build((None, 2), "float32")
+net.set_weights([weight.astype("f4") for weight in task.weights])
+net.compile(Adam(0.01), "binary_crossentropy")
+history = DistributedDataParallel(net).fit(own, epochs=3, verbose=0)
+"""
+ranks.execute(program, block=True)
+alone = {}
+exec(program, alone)
+here, there = alone["history"].losses, ranks["history"][0].losses
+print("rows of a rank:", ranks["len(x)"], "of", len(alone["x"]))
+print("steps:", len(here), "and", len(there))
+print("losses of two ranks within 1e-5 of those of one process:", np.allclose(here, there, 1e-5, 0))
+
+# %% [markdown]
+# Before the first step, the ranks compare their first batches. If the columns or dtypes differ, or two ranks have the
+# same rows, `fit` says so. In float64 it refuses: there each rank has to add all rows, in their order.
+#
+# Other systems have such a line, too. Under `torchrun`, each process gives its `DataLoader` a `DistributedSampler`. In
+# Ray Train, a worker asks for [`ray.train.get_dataset_shard`
+# ](https://docs.ray.io/en/latest/train/api/doc/ray.train.get_dataset_shard.html). SLURM deals out no rows: `srun` starts
+# the processes, and `SLURM_PROCID` is the rank with which each opens its own file.
 #
 # **A good place to stop.** Several processes compute the same bits as one.
 #
@@ -529,7 +570,7 @@ machine.many(machines_then, lambda n: step_time(n, 0.1, **network), lambda n: st
 # | start | `TF_CONFIG` in the environment of each machine | `torchrun --nproc-per-node 4 train.py` | `mpiexec -n 4 python train.py` |
 # | the model | made in a `MultiWorkerMirroredStrategy` | `DistributedDataParallel` | `DistributedDataParallel` |
 # | a collective | `ReplicaContext.all_reduce` | `torch.distributed.all_reduce` | `all_reduce` |
-# | a share of the data | `dataset.shard(n, i)` | `DistributedSampler` | `dataset.shard(n, i)`; `fit` needs none |
+# | a share of the data | `dataset.shard(n, i)` | `DistributedSampler` | float32: `dataset.shard(n, i)`; float64: all rows |
 # | the same bits for any number of ranks | no | no | float64: by gathered rows |
 
 # %% tags=["nbval-ignore-output"]
