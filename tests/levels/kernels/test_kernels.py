@@ -519,27 +519,48 @@ scalar("mine")(mine)
 cpu = pool()["cpu:0"]
 print(launch("mine", None, cpu.put(np.ones(1))).numpy()[0])
 """
+RUN_EACH = """
+import runpy, sys
+from pathlib import Path
+
+for folder in sys.argv[1:]:
+    sys.modules.pop("settings", None)
+    sys.path.insert(0, folder)
+    runpy.run_path(str(Path(folder) / "program.py"), run_name="__main__")
+"""
 
 
 def test_the_cache_never_serves_a_stale_kernel(tmp_path):
-    """Each run changes one thing that the kernel is made of: itself, a callee, a global, a setting in another module."""
+    """Each program changes one thing that the kernel is made of: itself, a callee, a global, a setting in another module."""
+    kept = tmp_path / "kernels"
 
-    def run(expected, setting=1.0, module="", **parts):
-        (tmp_path / "settings.py").write_text(f"scale = {setting}\n")
-        program = PROGRAM.format(**dict(factor=1.0, callee=1.0, module=module) | parts)
-        env = environment(ROOT) | {"LEVELS_CACHE": str(tmp_path / "kernels"), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True)
-        assert done.stdout.strip() == str(expected), done.stderr
+    def program(name, setting=1.0, module="", **parts):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "settings.py").write_text(f"scale = {setting}\n")
+        (folder / "program.py").write_text(PROGRAM.format(**dict(factor=1.0, callee=1.0, module=module) | parts))
+        return folder
 
-    run(1.0)
-    files = set((tmp_path / "kernels").iterdir())
+    def run(*folders):
+        """What these programs print, one after the other in a fresh Python."""
+        command = [sys.executable, "-c", RUN_EACH, *map(str, folders)]
+        env = environment(ROOT) | {"LEVELS_CACHE": str(kept), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    first = program("first")
+    assert run(first) == ["1.0"]
+    files = {*kept.iterdir()}
     assert files
-    run(1.0)
-    assert set((tmp_path / "kernels").iterdir()) == files  # the second run compiled nothing
-    run(2.0, callee=2.0)
-    run(3.0, factor=3.0)
-    run(5.0, module="* settings.scale", setting=5.0)  # itself
-    run(7.0, module="* settings.scale", setting=7.0)
+    assert run(first) == ["1.0"] and {*kept.iterdir()} == files  # the second run compiled nothing
+    changed = [
+        program("its callee", callee=2.0),
+        program("a global", factor=3.0),
+        program("itself", module="* settings.scale", setting=5.0),
+        program("a setting", module="* settings.scale", setting=7.0),
+    ]
+    assert run(*changed) == ["2.0", "3.0", "5.0", "7.0"]
 
 
 def branchless(x):
