@@ -102,24 +102,22 @@ def bad_calls():
         rate_is_negative=dict(learning_rate=-0.1),
         rate_is_nan=dict(learning_rate=float("nan")),
     )
-    return [pytest.param(good | change, id=name) for name, change in wrong.items()]
+    return [(name, good | change) for name, change in wrong.items()]
 
 
-@pytest.mark.parametrize("call", bad_calls())
-def test_wrong_data_is_one_clear_error(level, call):
-    with pytest.raises((TypeError, ValueError, IndexError)) as error:
-        level.linear_regression(**call)
-    assert len(str(error.value).splitlines()) == 1 and len(str(error.value)) > 20
+def test_wrong_data_is_one_clear_error(level):
+    for name, call in bad_calls():
+        with pytest.raises((TypeError, ValueError, IndexError)) as error:
+            level.linear_regression(**call)
+        assert len(str(error.value).splitlines()) == 1 and len(str(error.value)) > 20, name
 
 
-@pytest.mark.parametrize(
-    "x", [np.ones((3, 3)), np.ones(2), np.ones((3, 2), "f4"), np.full((3, 2), np.nan), [[1.0, 2.0]]]
-)
-def test_predict_refuses_wrong_data(level, x):
+def test_predict_refuses_wrong_data(level):
     task = tasks.linear()
     fit = train(level.linear_regression, task._replace(batches=task.batches[:5]))
-    with pytest.raises((TypeError, ValueError)):
-        fit.predict(x)
+    for x in (np.ones((3, 3)), np.ones(2), np.ones((3, 2), "f4"), np.full((3, 2), np.nan), [[1.0, 2.0]]):
+        with pytest.raises((TypeError, ValueError)):
+            fit.predict(x)
 
 
 RINGS = [tasks.rings, tasks.penguins_sex]
