@@ -93,17 +93,13 @@ def test_what_is_drawn_has_its_mean_and_its_spread_and_begins_anew_with_a_seed()
 def test_the_first_numbers_of_a_process_are_the_same_in_every_run_and_a_seed_is_for_weights_too():
     code = "from levels.low_level import *; import levels_more.low_level as l; print(l.normal(3).numpy().tolist())"
     code += "; l.set_seed(5); import levels_more.mid_level as m; print(m.INITIALIZERS['glorot_uniform']((1, 2)))"
-    told = {
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=environment(ROOT), check=True
-        ).stdout
-        for _ in "12"
-    }
-    assert len(told) == 1
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(ROOT), check=True
+    )
     set_seed(0)
     drawn = normal(3).numpy().tolist()
     set_seed(5)
-    assert told == {f"{drawn}\n{INITIALIZERS['glorot_uniform']((1, 2))}\n"}
+    assert done.stdout == f"{drawn}\n{INITIALIZERS['glorot_uniform']((1, 2))}\n"
 
 
 @pytest.mark.parametrize("back_end", CHOICES)
@@ -186,7 +182,7 @@ def test_an_absolute_value_and_a_square_of_whole_numbers_stay_whole():
     assert np.signbit(low_level.abs(constant(np.array([-0.0]))).numpy()).tolist() == [False]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(arrays.arrays(bool, arrays.array_shapes(max_dims=3, min_side=0, max_side=4)), st.data())
 def test_any_and_all_are_numpys(x, data):
     axis = data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)]))
@@ -197,7 +193,7 @@ def test_any_and_all_are_numpys(x, data):
         assert (function(lambda t, f=ours: f(t, axis, keep))(constant(x)).numpy() == expected).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(arrays.array_shapes(max_dims=3, min_side=0, max_side=4), st.data())
 def test_a_mask_chooses_as_in_numpy(shape, data):
     x = np.arange(math.prod(shape), dtype="f8").reshape(shape)

@@ -10,7 +10,7 @@ from course.author.setup import browser
 
 pytestmark = pytest.mark.timeout(600)
 
-NAMES = "01_hardware", "05_high_level", "trail/1_hardware"
+NAMES = "01_hardware", "trail/1_hardware"
 ASKS = re.compile(r"checks\.(predict|answer_to)\(|widgets\.explore\(")
 # What the cell with the sliders of notebook 01 reads from the cells before it.
 READ = """
@@ -96,7 +96,7 @@ BROKEN = ".jupyter-widgets-disconnected, .fa-unlink, .fa-chain-broken"
 
 
 def nothing_is_broken(tab):
-    tab.wait_for_timeout(4000)  # JupyterLab looks for a widget for two seconds
+    tab.wait_for_timeout(2500)  # JupyterLab looks for a widget for two seconds
     assert tab.get_by_text("Error displaying widget").count() == tab.get_by_text("Loading widget").count() == 0
     assert tab.locator(f":is({BROKEN}):visible").count() == 0
 

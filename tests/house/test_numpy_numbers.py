@@ -39,8 +39,7 @@ def trained(optimizer, x=X, y=Y, **how):
     return model.fit(x, y, **{"batch_size": 8, "epochs": 2, "verbose": 0, "shuffle": False} | how).losses
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", FLOATS[:2])
+@pytest.mark.parametrize(("kind", "dtype"), [(np.float64, "float32"), (np.float32, "float64")])
 def test_trainings_of_both_kinds_of_numbers_are_one(kind, dtype):
     x, y, rate = X.astype(dtype), Y.astype(dtype), float(np.float32(0.0625))
     for make in (
@@ -144,14 +143,13 @@ def test_a_saved_model_holds_plain_numbers(tmp_path):
     assert again.layers[0].rate == 0.5 and again.training.optimizer.momentum == 0.5
 
 
-@pytest.mark.parametrize("kind", FLOATS[:2])
-def test_the_tasks_of_all_levels_take_a_rate_of_numpy(kind):
+def test_the_tasks_of_all_levels_take_a_rate_of_numpy():
     x, batches = X.astype("f8"), np.arange(24).reshape(3, 8)
     weights = [np.ones((3, 1)), np.zeros((1, 1))]
     for dtype in ("float32", "float64"):
         given = [x.astype(dtype), Y.astype(dtype), [w.astype(dtype) for w in weights], batches]
         for level in (hardware, kernels, low_level, mid_level, high_level):
             task = level.tasks.linear_regression
-            assert task(*given, kind(0.0625)).losses.tolist() == task(*given, 0.0625).losses.tolist()
+            assert task(*given, np.float64(0.0625)).losses.tolist() == task(*given, 0.0625).losses.tolist()
     with pytest.raises(ValueError, match="learning_rate is True"):
         high_level.tasks.linear_regression(*given, True)

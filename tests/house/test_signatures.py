@@ -26,12 +26,13 @@ HIDDEN = {
 }  # made by functions, from nothing, or of any events
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_a_signature_shows_every_argument(name):
-    if name.rsplit(".", 1)[1] in HIDDEN or issubclass(CLASSES[name], dict | tuple | Exception):
-        return
-    shown = inspect.signature(CLASSES[name])
-    assert inspect.Parameter.VAR_KEYWORD not in {parameter.kind for parameter in shown.parameters.values()}, shown
+def test_a_signature_shows_every_argument():
+    for name, kind in CLASSES.items():
+        if name.rsplit(".", 1)[1] in HIDDEN or issubclass(kind, dict | tuple | Exception):
+            continue
+        shown = inspect.signature(kind)
+        kinds = {parameter.kind for parameter in shown.parameters.values()}
+        assert inspect.Parameter.VAR_KEYWORD not in kinds, f"{name}{shown}"
 
 
 def test_arguments_that_are_handed_on_are_shown_where_they_are_taken():
@@ -44,12 +45,6 @@ def test_arguments_that_are_handed_on_are_shown_where_they_are_taken():
 
 def test_an_object_that_can_be_called_keeps_its_own_signature():
     assert [*inspect.signature(mid_level.Dense(3)).parameters] == ["x", "training"]
-
-
-@pytest.mark.parametrize("namespace", [torch, torch.nn, torch.optim, tensorflow, K], ids=lambda room: room.__name__)
-def test_a_namespace_lists_no_helper_of_ours(namespace):
-    found = [name for name in dir(namespace) if "room" in name or name.startswith(("keras_", "graph", "tensors"))]
-    assert found == [] and not {"FUNCTIONS", "KINDS", "TENSORFLOW", "require_numbers"} & {*dir(namespace)}
 
 
 HINTED = [mid_level, high_level]

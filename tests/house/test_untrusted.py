@@ -25,25 +25,24 @@ def chromium(launched):
 
 @pytest.fixture(scope="module")
 def address(chromium, tmp_path_factory):
-    """From a notebook's name to its address in a JupyterLab that knows nothing of the course.
+    """The address of one notebook in a JupyterLab that knows nothing of the course.
 
-    Of each notebook it has the cells with HTML in their stored outputs: a whole one takes long to show.
+    It has the cells with HTML in their stored outputs, of all notebooks: a whole one takes long to show.
     """
-    root = tmp_path_factory.mktemp("clone")
+    root, every = tmp_path_factory.mktemp("clone"), []
     for name in NAMES:
         notebook = json.loads((build.ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
-        notebook["cells"] = [cell for cell in notebook["cells"] if '"text/html"' in json.dumps(cell.get("outputs", ""))]
-        copy = root / f"{name}.ipynb"
-        copy.parent.mkdir(exist_ok=True)
-        copy.write_text(json.dumps(notebook), encoding="utf-8")
+        cells = [cell for cell in notebook["cells"] if '"text/html"' in json.dumps(cell.get("outputs", ""))]
+        assert cells, name
+        every += [cell | {"id": f"cell-{len(every) + k}"} for k, cell in enumerate(cells)]
+    (root / "all.ipynb").write_text(json.dumps(notebook | {"cells": every}), encoding="utf-8")
     with browser.plain_jupyterlab(root, tmp_path_factory.mktemp("lab")) as address:
-        yield address
+        yield address("all")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_code_keeps_its_indentation_and_its_names(chromium, address, name):
+def test_code_keeps_its_indentation_and_its_names(chromium, address):
     tab = chromium.new_page(viewport={"width": WIDTHS[0], "height": 800})
-    tab.goto(address(name))
+    tab.goto(address)
     tab.locator("[title*='Notebook not trusted']").wait_for(timeout=120_000)
     tab.wait_for_function(browser.ALL_CELLS, timeout=120_000)
     tab.add_style_tag(content=PAINTED)
@@ -51,7 +50,7 @@ def test_code_keeps_its_indentation_and_its_names(chromium, address, name):
     for width in WIDTHS:
         tab.set_viewport_size({"width": width, "height": 800})
         blocks = drawn(tab, CODE)
-        assert sum(map(len, blocks)) > 40, "the levels side by side, with the functions that they call"
+        assert sum(map(len, blocks)) > 40 * len(NAMES), "the levels side by side, with the functions that they call"
         assert cut_names(blocks) == [] and uneven_edges(blocks) == []
     assert tab.locator("style", has_text=".side-by-side").count() == 0, "they are seen without their styles"
     tab.close()

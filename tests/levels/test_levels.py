@@ -102,33 +102,39 @@ def bad_calls():
         rate_is_negative=dict(learning_rate=-0.1),
         rate_is_nan=dict(learning_rate=float("nan")),
     )
-    return [pytest.param(good | change, id=name) for name, change in wrong.items()]
+    return [(name, good | change) for name, change in wrong.items()]
 
 
-@pytest.mark.parametrize("call", bad_calls())
-def test_wrong_data_is_one_clear_error(level, call):
-    with pytest.raises((TypeError, ValueError, IndexError)) as error:
-        level.linear_regression(**call)
-    assert len(str(error.value).splitlines()) == 1 and len(str(error.value)) > 20
+def test_wrong_data_is_one_clear_error(level):
+    for name, call in bad_calls():
+        with pytest.raises((TypeError, ValueError, IndexError)) as error:
+            level.linear_regression(**call)
+        assert len(str(error.value).splitlines()) == 1 and len(str(error.value)) > 20, name
 
 
-@pytest.mark.parametrize(
-    "x", [np.ones((3, 3)), np.ones(2), np.ones((3, 2), "f4"), np.full((3, 2), np.nan), [[1.0, 2.0]]]
-)
-def test_predict_refuses_wrong_data(level, x):
+def test_predict_refuses_wrong_data(level):
     task = tasks.linear()
     fit = train(level.linear_regression, task._replace(batches=task.batches[:5]))
-    with pytest.raises((TypeError, ValueError)):
-        fit.predict(x)
+    for x in (np.ones((3, 3)), np.ones(2), np.ones((3, 2), "f4"), np.full((3, 2), np.nan), [[1.0, 2.0]]):
+        with pytest.raises((TypeError, ValueError)):
+            fit.predict(x)
 
 
 RINGS = [tasks.rings, tasks.penguins_sex]
 
 
+SHORT = 6000  # of 24,000 steps on the rings: what differs anywhere shows in the losses of the first few
+
+
+def shortened(task):
+    return task._replace(batches=task.batches[:SHORT])
+
+
 @pytest.fixture(scope="session")
 def machine_code():
-    """Level 1's whole runs, which the test below proves against the record, and the others against them."""
-    return {make: train(importlib.import_module("levels.hardware.tasks").dnn_classifier, make()) for make in RINGS}
+    """Level 1's runs, which the test below proves against the record, and the others against them."""
+    classifier = importlib.import_module("levels.hardware.tasks").dnn_classifier
+    return {make: train(classifier, shortened(make())) for make in RINGS}
 
 
 @pytest.mark.quick
@@ -145,8 +151,7 @@ def test_dnn_in_machine_code_equals_the_record(machine_code, make):
 @pytest.mark.quick
 @pytest.mark.parametrize("make", RINGS)
 def test_dnn_is_the_same_on_every_level_to_the_last_bit(level, machine_code, make):
-    """24,000 steps on the rings."""
-    fit, below = train(level.dnn_classifier, make()), machine_code[make]
+    fit, below = train(level.dnn_classifier, shortened(make())), machine_code[make]
     assert fit.losses.dtype == np.float64 and fit.losses.tolist() == below.losses.tolist()
     assert [w.tolist() for w in fit.weights] == [w.tolist() for w in below.weights]
     assert fit.predict(make().x_test).tolist() == below.predict(make().x_test).tolist()
@@ -161,11 +166,13 @@ def test_dnn_in_float32_stays_close(level, machine_code, make):
     assert (np.abs(fit.losses - losses) <= 1e-4 * np.maximum(1, losses)).all()
 
 
-def test_dnn_learns(machine_code):
+def test_dnn_learns():
+    """Of the whole runs of level 1: 24,000 steps on the rings."""
+    classifier = importlib.import_module("levels.hardware.tasks").dnn_classifier
     rings, sex = tasks.rings(), tasks.penguins_sex()
-    score = accuracy(rings.y_test, machine_code[tasks.rings].predict(rings.x_test))
+    score = accuracy(rings.y_test, train(classifier, rings).predict(rings.x_test))
     assert 0.93 < score < best_radius(rings.x_test, rings.y_test) + 0.01
-    assert accuracy(sex.y_test, machine_code[tasks.penguins_sex].predict(sex.x_test)) > 0.85
+    assert accuracy(sex.y_test, train(classifier, sex).predict(sex.x_test)) > 0.85
 
 
 @pytest.mark.parametrize(

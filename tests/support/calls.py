@@ -1,7 +1,7 @@
 """Public calls of all five levels, each with arguments that work, and what is put in the place of one of them in turn.
 
-`python tests/support/calls.py` tries them all and prints, level by level, what is not told well; `python tests/support/calls.py LEVEL WORD`
-only those of a level whose label holds that word. tests/house/test_messages.py runs this file, too, in processes that it watches.
+`python tests/support/calls.py FIRST REPORT` tries them from this number on, and writes into the report what came of each.
+tests/house/test_messages.py runs it, and watches.
 """
 
 import collections
@@ -15,9 +15,7 @@ import operator
 import os
 import re
 import reprlib
-import subprocess
 import sys
-import tempfile
 import traceback
 import warnings
 from typing import NamedTuple
@@ -26,7 +24,7 @@ import numpy as np
 
 import levels
 import levels_more
-from course.author.build import ROOT, environment
+from course.author.build import ROOT
 from levels_more import distributed, hardware, high_level, kernels, low_level, mid_level, saving
 
 ONES = np.ones((2, 3), "f4")
@@ -703,12 +701,12 @@ def peak():
     return used // 1024 if sys.platform == "darwin" else used
 
 
-def rows(level, word=""):
-    """[(label, its argument, what replaces it)] of one level."""
+def rows():
+    """[(level, label, its argument, what replaces it)] of all levels; the kernels last, for some calls leave ops of their own."""
     return [
-        (label, name, wrong)
+        (level, label, name, wrong)
+        for level in sorted(CALLS, key="kernels".__eq__)
         for label, call in CALLS[level].items()
-        if word in label
         for name, argument in call.arguments.items()
         if isinstance(argument, Right)
         for wrong in WRONG
@@ -716,55 +714,25 @@ def rows(level, word=""):
     ]
 
 
-def work(level, word, first, report):
-    """Try the calls of a level from this one on, and write each into the report: the one behind the last line is under way."""
+def work(first, report):
+    """Try the calls from this one on. The report names each before it is made, and then says what came of it."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     with open("points.csv", "w") as file:
         file.write("x,y\n1,2\n3,4\n")
     trained().save("kept")
     with open(report, "a", buffering=1, encoding="utf-8") as file:
-        file.write("ready\n" * (first == 0))
-        for number, (label, name, wrong) in [*enumerate(rows(level, word))][first:]:
+        for number, (level, label, name, wrong) in [*enumerate(rows())][first:]:
             if number == first or number % 20 == 0:
                 faulthandler.dump_traceback_later(LIMIT, exit=True)
+            file.write(f"{level}\t{label}({name}={wrong})\t")
+            file.flush()
             before = peak()
             kind, said = outcome(CALLS[level][label], name, wrong)
             kind = "greedy" if peak() - before > GREEDY else kind
-            file.write(f"{kind}\t{label}({name}={wrong}): {' '.join(said.split())}\n")
+            file.write(f"{kind}\t{' '.join(said.split())}\n")
         faulthandler.cancel_dump_traceback_later()
 
 
-def tried(level, word=""):
-    """[(kind, "label(argument=wrong): what was said")] of all calls of a level, made in processes of their own.
-
-    Where one of them ends in the middle of a call, that call is of the kind "lost", and the next process goes on behind it.
-    """
-    done, every = [], rows(level, word)
-    with tempfile.TemporaryDirectory() as folder:
-        report = os.path.join(folder, "report")
-        while len(done) < len(every):
-            given = [sys.executable, "-X", "utf8", __file__, "--work", level, word, str(len(done)), report]
-            streams = dict(stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
-            process = subprocess.run(given, cwd=folder, env=environment(ROOT), **streams)
-            if not os.path.exists(report):
-                raise RuntimeError(process.stderr[-3000:])
-            with open(report, encoding="utf-8") as file:
-                done = [tuple(line.split("\t", 1)) for line in file.read().splitlines()[1:]]
-            if len(done) < len(every):
-                label, name, wrong = every[len(done)]
-                told = " ".join(process.stderr[-200:].split())
-                done.append(("lost", f"{label}({name}={wrong}): {process.returncode}, {told}"))
-                with open(report, "a", encoding="utf-8") as file:
-                    file.write("\t".join(done[-1]) + "\n")
-    return done
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--work"]:
-        work(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
-    else:
-        for level in sys.argv[1:2] or CALLS:
-            results = tried(level, *sys.argv[2:3])
-            print(*sorted(f"{kind:8} {what}" for kind, what in results if kind not in ("fine", "clear")), sep="\n")
-            print(dict(collections.Counter(kind for kind, _ in results)))
+    work(int(sys.argv[1]), sys.argv[2])

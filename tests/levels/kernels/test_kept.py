@@ -1,45 +1,45 @@
 """What was compiled is kept: a damaged file, a folder that cannot be written, a full disk only cost time."""
 
+import contextlib
 import itertools
 import os
-import subprocess
-import sys
 
+import numpy as np
 import pytest
 
-from course.author.build import ROOT, environment
-from levels.support import cache
-
-TRAINS = """
-import hashlib, sys
-import numpy as np
 from course import tasks
-from levels import hardware, kernels
-from levels.support import compiled
+from levels import hardware
+from levels.kernels import KERNELS, matmul_ikj
+from levels.support import cache, compiled
 
-task = tasks.linear()
-print(*[float(level.tasks.linear_regression(task.x, task.y, task.weights, task.batches[:20]).losses[-1]).hex()
-        for level in (hardware, kernels)])
-print(sum(sum(p._cache_misses.values()) for p in compiled._PROGRAMS.values()))  # numba counts them
-"""
+TASK = tasks.linear()
+X = np.arange(6.0).reshape(2, 3)
 
 
-def run(folder, **limits):
-    """[the losses, how many programs were compiled] by a fresh Python whose programs are kept in this folder."""
-    env = environment(ROOT) | {"LEVELS_CACHE": str(folder)}  # where all kernels are numba's
-    done = subprocess.run([sys.executable, "-c", TRAINS], env=env, capture_output=True, text=True, **limits)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split("\n")[:2]
+def run(folder):
+    """[what level 1's program and numba's give, how many numba compiled], where this folder keeps what is compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cache, "_CACHE", folder)
+        patch.setattr(compiled, "_PROGRAMS", {})
+        fit = hardware.tasks.linear_regression(TASK.x, TASK.y, TASK.weights, TASK.batches[:20])
+        found = [fit.losses.tolist()]
+        for op in ("relu", "sigmoid", "log", "negative"):
+            found.append(compiled.compile_cpu(KERNELS[op, "cpu"], X.dtype)(2.5))
+        product = np.empty((2, 2))
+        compiled.compile_cpu(matmul_ikj, X.dtype)(product, X, X.T.copy())
+        found.append(product.tolist())
+        made = sum(sum(program._cache_misses.values()) for program in compiled._PROGRAMS.values())
+    return found, made
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A folder of programs that were kept, the losses they give, and how many there are."""
+    """A folder of programs that were kept, what they give, and how many there are."""
     folder = tmp_path_factory.mktemp("programs")
-    losses, compiled = run(folder)
-    assert int(compiled) > 5 and run(folder) == [losses, "0"]
+    found, made = run(folder)
+    assert made > 5 and run(folder) == (found, 0)
     assert not [path for path in folder.iterdir() if path.suffix]  # nothing lies half written
-    return folder, losses, compiled
+    return folder, found, made
 
 
 def test_no_damaged_file_passes_for_a_whole_one(monkeypatch, tmp_path):
@@ -64,27 +64,34 @@ DAMAGES = [lambda data: b"", lambda data: data[:100], lambda data: data[:-1], fl
 
 
 def test_damaged_files_are_compiled_again(whole, tmp_path):
-    folder, losses, compiled = whole
+    folder, found, made = whole
     for path, damage in zip(folder.iterdir(), itertools.cycle(DAMAGES)):
         (tmp_path / path.name).write_bytes(damage(path.read_bytes()))
-    assert run(tmp_path) == [losses, compiled]
-    assert run(tmp_path) == [losses, "0"]  # and whole again
+    assert run(tmp_path) == (found, made)
+    assert run(tmp_path) == (found, 0)  # and whole again
 
 
 def test_a_folder_that_cannot_be_made_costs_time_only(whole, tmp_path):
     (tmp_path / "file").write_text("")
-    assert run(tmp_path / "file" / "folder") == [*whole[1:]]
+    assert run(tmp_path / "file" / "folder") == whole[1:]
+
+
+@contextlib.contextmanager
+def files_of_at_most(size):
+    """In this block, a write past so many bytes is an error, as on a full disk."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits are POSIX'")
 def test_a_full_disk_costs_time_only(whole, tmp_path):
-    def full():
-        import resource
-        import signal
-
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past the limit is an error then
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-
-    assert run(tmp_path, preexec_fn=full) == [*whole[1:]]
+    with files_of_at_most(1000):
+        assert run(tmp_path) == whole[1:]
     assert all(path.stat().st_size <= 1000 for path in tmp_path.iterdir())  # cut short, and so not taken:
-    assert run(tmp_path) == [*whole[1:]] and run(tmp_path) == [whole[1], "0"]
+    assert run(tmp_path) == whole[1:] and run(tmp_path) == (whole[1], 0)

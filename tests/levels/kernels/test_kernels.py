@@ -90,7 +90,7 @@ def attributes(function):
     return {p.name: p.default for p in inspect.signature(function).parameters.values() if isinstance(p.default, float)}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(sorted(ELEMENTWISE.keys() & OPS)), DTYPES, st.data())
 def test_elementwise_ops_are_numpys(op, dtype, data):
     """Any shapes that broadcast, with sizes of 0 and 1; any numbers, with infinities, NaN and subnormals."""
@@ -141,7 +141,7 @@ def test_exp_and_log_at_the_ends_of_their_numbers(dtype):
 
 
 @pytest.mark.more("sum_error")
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(ANY, ANY), min_size=1), DTYPES)
 def test_sum_error_is_what_rounding_took(pairs, dtype):
     x, y = np.array(pairs, dtype).T
@@ -152,7 +152,7 @@ def test_sum_error_is_what_rounding_took(pairs, dtype):
         assert e == (Fraction(a) + Fraction(b) - Fraction(s) if math.isfinite(s) else 0.0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=9), DTYPES, st.integers(0, 2**32))
 def test_sgd_updates_its_weight_in_place(shape, dtype, seed):
     draw = np.random.default_rng(seed)
@@ -173,7 +173,7 @@ REDUCTIONS = {"reduce_sum": np.sum, "reduce_mean": np.mean, "reduce_max": np.max
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of the mean of nothing
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.sampled_from(sorted(REDUCTIONS.keys() & OPS)),
     arrays.arrays(DTYPES, arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5), elements=NUMBERS),
@@ -199,7 +199,7 @@ def test_reductions_are_numpys(op, x, keepdims, data):
 
 
 @pytest.mark.more("slice, slice_grad, concat, reshape")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(arrays.arrays(DTYPES, arrays.array_shapes(max_dims=4, min_side=0, max_side=5), elements=ANY), st.data())
 def test_moves_are_numpys(x, data):
     """Slices with any steps, their gradients, and shapes changed and joined."""
@@ -215,7 +215,7 @@ def test_moves_are_numpys(x, data):
 
 
 @pytest.mark.more("arg_max, arg_min")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(arrays.arrays(DTYPES, arrays.array_shapes(max_dims=3, max_side=5), elements=ANY), st.data())
 def test_the_place_of_the_largest_number_is_numpys(x, data):
     axis = data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)]))
@@ -224,7 +224,7 @@ def test_the_place_of_the_largest_number_is_numpys(x, data):
 
 
 @pytest.mark.more("where")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(arrays.arrays(st.sampled_from(["f4", "f8", "i8", "?"]), (3, 4)), arrays.arrays(bool, (4,)))
 def test_where_is_numpys(x, mask):
     np.testing.assert_array_equal(run("where", mask, x, x[:1]), np.where(mask, x, x[:1]))
@@ -248,7 +248,7 @@ def test_a_long_float32_sum_does_not_stop_where_its_numbers_end():
 
 
 @pytest.mark.more("softmax")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(arrays.array_shapes(max_dims=3, min_side=0, max_side=40), DTYPES, st.sampled_from([0, 1, 30, 1000]))
 def test_softmax_its_logarithm_and_their_gradients(shape, dtype, scale):
     draw = np.random.default_rng(math.prod(shape))
@@ -271,7 +271,7 @@ def test_softmax_its_logarithm_and_their_gradients(shape, dtype, scale):
 
 
 @pytest.mark.more("transpose")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     arrays.arrays(
         DTYPES | st.just(np.dtype("i8")), arrays.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4)
@@ -294,7 +294,7 @@ def test_cast(source, target):
 
 
 @pytest.mark.more("scatter_add, one_hot")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 6), st.integers(0, 20), st.sampled_from([(), (3,), (2, 2)]), DTYPES)
 def test_scatter_add_and_one_hot(count, taken, shape, dtype):
     draw = np.random.default_rng(count * 100 + taken)
@@ -334,7 +334,7 @@ def test_philox_gives_the_published_vectors(words, expected):
 
 
 @pytest.mark.more("random_uniform")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**62), st.integers(0, 9))
 def test_random_numbers_are_a_function_of_key_and_counter(key, counter, count):
     words = [
@@ -351,7 +351,7 @@ def test_random_numbers_are_a_function_of_key_and_counter(key, counter, count):
     np.testing.assert_allclose(run("random_normal", state, shape=(count,)), normal, 1e-6, 1e-7)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(*[st.integers(0, 9)] * 3, st.booleans(), st.booleans(), DTYPES)
 def test_matmul(m, k, n, transpose_x, transpose_w, dtype):
     rng = np.random.default_rng(m * 100 + k * 10 + n)
@@ -519,27 +519,48 @@ scalar("mine")(mine)
 cpu = pool()["cpu:0"]
 print(launch("mine", None, cpu.put(np.ones(1))).numpy()[0])
 """
+RUN_EACH = """
+import runpy, sys
+from pathlib import Path
+
+for folder in sys.argv[1:]:
+    sys.modules.pop("settings", None)
+    sys.path.insert(0, folder)
+    runpy.run_path(str(Path(folder) / "program.py"), run_name="__main__")
+"""
 
 
 def test_the_cache_never_serves_a_stale_kernel(tmp_path):
-    """Each run changes one thing that the kernel is made of: itself, a callee, a global, a setting in another module."""
+    """Each program changes one thing that the kernel is made of: itself, a callee, a global, a setting in another module."""
+    kept = tmp_path / "kernels"
 
-    def run(expected, setting=1.0, module="", **parts):
-        (tmp_path / "settings.py").write_text(f"scale = {setting}\n")
-        program = PROGRAM.format(**dict(factor=1.0, callee=1.0, module=module) | parts)
-        env = environment(ROOT) | {"LEVELS_CACHE": str(tmp_path / "kernels"), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True)
-        assert done.stdout.strip() == str(expected), done.stderr
+    def program(name, setting=1.0, module="", **parts):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "settings.py").write_text(f"scale = {setting}\n")
+        (folder / "program.py").write_text(PROGRAM.format(**dict(factor=1.0, callee=1.0, module=module) | parts))
+        return folder
 
-    run(1.0)
-    files = set((tmp_path / "kernels").iterdir())
+    def run(*folders):
+        """What these programs print, one after the other in a fresh Python."""
+        command = [sys.executable, "-c", RUN_EACH, *map(str, folders)]
+        env = environment(ROOT) | {"LEVELS_CACHE": str(kept), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    first = program("first")
+    assert run(first) == ["1.0"]
+    files = {*kept.iterdir()}
     assert files
-    run(1.0)
-    assert set((tmp_path / "kernels").iterdir()) == files  # the second run compiled nothing
-    run(2.0, callee=2.0)
-    run(3.0, factor=3.0)
-    run(5.0, module="* settings.scale", setting=5.0)  # itself
-    run(7.0, module="* settings.scale", setting=7.0)
+    assert run(first) == ["1.0"] and {*kept.iterdir()} == files  # the second run compiled nothing
+    changed = [
+        program("its callee", callee=2.0),
+        program("a global", factor=3.0),
+        program("itself", module="* settings.scale", setting=5.0),
+        program("a setting", module="* settings.scale", setting=7.0),
+    ]
+    assert run(*changed) == ["2.0", "3.0", "5.0", "7.0"]
 
 
 def branchless(x):
@@ -706,9 +727,7 @@ def test_small_and_skinny_products_equal_the_plain_loops(m, k, n):
 
 
 @pytest.mark.more("micro_kernel")
-@pytest.mark.parametrize(
-    "machine, features", [("arm64", ()), ("x86_64", ()), ("x86_64", ("avx2",)), ("x86_64", ("avx512f",))]
-)
+@pytest.mark.parametrize("machine, features", [("arm64", ()), ("x86_64", ("avx2",)), ("x86_64", ("avx512f",))])
 def test_the_tiles_for_other_processors_give_the_same_bits(machine, features):
     """Their vectors and tiles, on this processor: LLVM computes a longer vector in pieces."""
     program = f"""if True:
