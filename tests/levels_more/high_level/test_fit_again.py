@@ -12,7 +12,6 @@ import pytest
 from course import tasks
 from levels_more.compiler.reads import Reads, hearing
 from levels_more.high_level import LambdaCallback, Sequential
-from levels_more.kernels import use
 from levels_more.low_level import GradientTape, Module, Variable, constant, function, reduce_mean, reduce_sum
 from levels_more.mid_level import L2, SGD, Dataset, Dense, Layer, MeanSquaredError
 
@@ -123,19 +122,6 @@ def test_a_second_fit_traces_nothing(monkeypatch, optimizer):
     model.layers[0].kernel.trainable = False
     model.compile(optimizer, "mse", ["mae"])
     assert calls() > 0 and calls() == 0
-
-
-def test_a_kernel_of_the_readers_is_used_and_given_back():
-    model = net()
-
-    def kinds():
-        losses(model)
-        return {type(program).__name__ for step in model.training.programs.values() for program, _ in step.programs.values()}  # fmt: skip
-
-    usual = kinds()
-    with use("reduce_sum", "cpu", lambda total, x: total + x):
-        assert kinds() == {"FusedReplay"} != usual
-    assert kinds() == usual
 
 
 class ByName(Layer):

@@ -140,22 +140,6 @@ def test_the_loss_of_an_output_weighs_rows_as_its_training_does():
     assert logs.history == found
 
 
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        ({"metrics": ["mae"] * 3}, "compile: 3 metrics for 2 outputs; give one for all of them, a list with a list"),
-        ({"metrics": {"r": "mae", "p": "mae"}}, "compile: metrics for r; its outputs are p, q"),
-        ({"loss": {"p": "mse"}}, "got p; its inputs and outputs are p, q, each by its name"),
-        ({"loss_weights": [1.0]}, "compile: 1 loss_weights for 2 outputs"),
-    ],
-)
-def test_what_does_not_fit_two_outputs_is_told(options, words):
-    net = two_outputs()
-    with pytest.raises(ValueError, match=words):
-        net.compile(SGD(0.0), **{"loss": "mse", **options})
-        net.fit(ONES, TARGETS, verbose=0)
-
-
 class Unused(Model):
     """Two heads, of which the result has one."""
 

@@ -95,22 +95,6 @@ def test_on_diabetes_the_linear_regressor_is_as_good_as_the_exact_one_or_warns()
         assert LinearRegression().fit(x, y).score(x, y) - poor.score(x, y) > 0.01
 
 
-def test_a_fit_that_ends_by_its_epochs_warns():
-    with pytest.warns(
-        ConvergenceWarning, match="DNNClassifier: its 3 epochs were over before the loss stood still; give it more"
-    ):
-        net = DNNClassifier(epochs=3, random_state=0).fit(SEX.x, NAMES)
-    assert net.n_iter_ == len(net.loss_curve_) == 3
-    with pytest.warns(ConvergenceWarning, match="LinearRegressor: its 2 epochs were over"):
-        LinearRegressor(epochs=2, early_stopping=True).fit(SEX.x, SEX.y[:, 0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        net = DNNClassifier(random_state=0).fit(SEX.x, NAMES)
-    assert net.n_iter_ == len(net.loss_curve_) < 400
-    best = np.minimum.accumulate(net.loss_curve_)
-    assert min(net.loss_curve_[-10:]) > best[-11] - 1e-4, "nothing came of the last ten"
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_early_stopping_sets_rows_aside_and_keeps_the_best_net(kind):
     y = NAMES if is_classifier(kind()) else SEX.x[:, 3]

@@ -46,14 +46,6 @@ def parts(cells):
     return scope
 
 
-def test_windows_ask_for_the_next_character():
-    x, y = prose.windows(prose.codes("abcde", "abcde"), 3)
-    assert x.tolist() == [[0, 1, 2], [1, 2, 3]] and y.tolist() == [[1, 2, 3], [2, 3, 4]] and x.dtype == np.int64
-    assert prose.batches(10, 3, 4).max() < 10 and (prose.batches(10, 3, 4) == prose.batches(10, 3, 4)).all()
-    w, b = prose.starting_weights([(3, 3), (1, 3)])
-    assert (b == 0.0).all() and 0.0 < np.abs(w).max() <= 1.0 and len({*w.ravel()}) == 9
-
-
 def test_the_table_has_the_losses_that_are_printed(printed):
     """Counted with a dictionary, and added up by `math.fsum`."""
     train, held = prose.read()

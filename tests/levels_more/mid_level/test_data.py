@@ -22,7 +22,6 @@ from levels_more.low_level import (
     exp,
     function,
     reduce_mean,
-    reduce_sum,
 )
 from levels_more.mid_level import DataLoader, Dataset
 
@@ -383,20 +382,6 @@ def test_an_error_of_the_thread_arrives_in_its_place():
             for n in data:
                 seen.append(int(n))
         assert len(seen) == 4 and isinstance(caught.value.__cause__, ZeroDivisionError)
-
-
-def test_a_tape_hears_nothing_of_the_thread():
-    """The pipeline runs on NumPy arrays, so that neither a tape nor a trace sees what the thread computes."""
-    data = numbers(50).map(lambda n: np.exp(np.float64(n) / 50) + 1.0).prefetch(2)
-    w = Variable(np.array(2.0))
-    with GradientTape() as tape:
-        loss = w * 0.0
-        for x in data:
-            loss = loss + w * x
-    assert len(tape.records) == 1 + 2 * 50
-    assert abs(float(tape.gradient(loss, w)) - sum(math.exp(n / 50) + 1 for n in range(50))) < 1e-9
-    traced = function(lambda w: reduce_sum(w * sum(float(x) for x in data)))
-    assert abs(float(traced(constant(np.ones(1)))) - sum(math.exp(n / 50) + 1 for n in range(50))) < 1e-9
 
 
 @pytest.mark.parametrize("ahead", [False, True])

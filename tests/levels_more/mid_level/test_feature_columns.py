@@ -255,8 +255,6 @@ vocabulary, hashed = categorical_column_with_vocabulary_list, categorical_column
 x = numeric_column("x")
 ERRORS = {
     "misspelled": (encoded(x, xx=[1]), "no column is called 'x'; there are xx"),
-    "no dict": (lambda: DenseFeatures([x])(np.ones((3, 1))), "read a dict of columns, not a ndarray"),
-    "lengths": (encoded(x, a=[1, 2], x=[1]), r"column x: shape \(1,\); expected one value a row, as many as in a"),
     "words": (encoded(x, x=["a", "b"]), "column x holds .*, not numbers; give words to categorical_column_with_voc"),
     "a word twice": (lambda: vocabulary("c", ["a", "b", "a"]), "expected a list of words, each once"),
     "default too high": (lambda: vocabulary("c", ["a"], default_value=1), "default_value 1 .* expected an id below 1"),
@@ -266,12 +264,8 @@ ERRORS = {
         "row 0 is 'a'; expected a whole",
     ),
     "hash of a float": (encoded(hashed("c", 2), c=[0.5]), "0.5 is no category; expected text, a whole number"),
-    "no buckets": (lambda: hashed("c", 0), "column c: buckets is 0; expected a whole number from 1 on"),
     "not ascending": (lambda: bucketized_column(x, [1, 3, 2]), r"column x: boundaries \[1, 3, 2\]; expected ascending"),
     "indicator of numbers": (lambda: indicator_column(x), "expected a categorical column, got x: width 1"),
-    "dimension": (lambda: embedding_column(species, 0), "dimension is 0; expected a whole number from 1 on"),
-    "bare ids": (lambda: DenseFeatures([species]), "species: 3 categories is no feature column; try indicator_column"),
-    "twice": (lambda: DenseFeatures([x, numeric_column("x")]), r"\['x', 'x'\]; expected one or more, each once"),
 }
 
 

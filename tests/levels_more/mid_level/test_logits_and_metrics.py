@@ -71,22 +71,6 @@ def test_accuracy_of_several_classes_is_that_of_the_largest_logit(loss, spelling
         assert found["binary_accuracy"] == pytest.approx(((p > 0.5) == y).mean(), abs=1e-6)
 
 
-@SPELLINGS
-def test_what_takes_probabilities_and_objects_are_as_before(spelling):
-    sequential, dense, _, rooms = KINDS[spelling]
-    metrics = mid_level if spelling == "levels" else K.metrics
-    model = sequential([dense(1, "sigmoid")])
-    model.compile("sgd", "binary_crossentropy", metrics=["accuracy", "precision"])
-    model.fit(X, Y, epochs=1, verbose=0)
-    p = model.predict(X)[:, 0]
-    assert model.evaluate(X, Y, verbose=0)[1] == pytest.approx(((p > 0.5) == Y).mean(), abs=1e-6)
-    model = sequential([dense(1)])  # a threshold of the reader's is one on what the model gives, as in Keras
-    model.compile("sgd", rooms.BinaryCrossentropy(from_logits=True), metrics=[metrics.BinaryAccuracy(threshold=0.25)])
-    model.fit(X, Y, epochs=1, verbose=0)
-    z = model.predict(X)[:, 0]
-    assert model.evaluate(X, Y, verbose=0)[1] == pytest.approx(((z > 0.25) == Y).mean(), abs=1e-6)
-
-
 class Own(Model):
     """A model whose `call` bends at the end."""
 

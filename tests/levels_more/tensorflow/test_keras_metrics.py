@@ -76,27 +76,6 @@ def test_their_options_are_keras(kind, options, right):
     assert metric.name == options.get("name", kind.__name__.lower())
 
 
-REFUSED = [
-    (
-        lambda: metrics.Precision(thresholds=[0.3, 0.6]),
-        r"Precision: thresholds is \[0.3, 0.6\]; expected a number from",
-    ),
-    (
-        lambda: metrics.Precision(top_k=2),
-        "Precision: there is no argument 'top_k' here; there are thresholds, name, dtype",
-    ),
-    (lambda: metrics.AUC(curve="PR"), "AUC: there is no argument 'curve' here; there are num_thresholds, name, dtype"),
-    (lambda: metrics.AUC()(Y, P + 0.5).numpy(), "AUC: y_pred has numbers that are no probabilities"),
-    (lambda: metrics.Precision()([2, 1], [0.7, 0.7]), "Precision: y_true holds 2; expected probabilities"),
-]
-
-
-@pytest.mark.parametrize("wrong, told", REFUSED)
-def test_what_they_do_not_take_is_refused_in_words(wrong, told):
-    with pytest.raises((TypeError, ValueError), match=told):
-        wrong()
-
-
 @pytest.mark.parametrize("spelled", [[*KINDS], ["Precision", "recall", "AUC"]], ids=["classes", "names"])
 def test_a_model_counts_them(spelled):
     model = keras.Sequential([keras.layers.Dense(1, "sigmoid", kernel_initializer="ones")])

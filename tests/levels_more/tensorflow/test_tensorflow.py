@@ -3,14 +3,11 @@
 import copy
 import math
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import levels_more.tensorflow as tf
-from course.author.build import ROOT, environment
 from levels_more.tensorflow import keras
 from levels_more.tensorflow.keras import layers
 
@@ -369,26 +366,6 @@ def test_a_callback_hears_the_mean_of_the_epoch_so_far(float64):
     model.compile(keras.optimizers.SGD(0.1), "binary_crossentropy")
     model.fit(X, Y, batch_size=2, epochs=1, shuffle=False, verbose=0, callbacks=[Hearing()])
     np.testing.assert_allclose(heard[1], first, rtol=1e-12)
-
-
-# Names.
-
-
-def test_rooms_can_be_imported():
-    code = """
-import sys
-import levels_more.high_level
-assert not any(name.startswith("levels_more.tensorflow") for name in sys.modules)
-import levels_more.tensorflow.keras.backend as K
-from levels_more.tensorflow.keras.layers import Dense, Input
-from levels_more.tensorflow.keras.optimizers import SGD
-from levels_more.tensorflow.data import Dataset
-assert "tensorflow" not in sys.modules and "pandas" not in sys.modules
-K.set_floatx("float64")
-print(Dense(2).dtype, Dense(2).units)
-"""
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(ROOT), capture_output=True, text=True)
-    assert ran.stdout == "float64 2\n", ran.stderr
 
 
 # Layers of the reader's own.
