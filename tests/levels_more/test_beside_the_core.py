@@ -4,7 +4,6 @@ Each wide part is put in the place of one part of the core, and the losses and t
 the core's parts give: op by op (`eager`), compiled call by call, in one call (`over`), and in `fit`.
 """
 
-import numpy as np
 import pytest
 
 from course import tasks
@@ -156,17 +155,3 @@ def test_fit_of_the_wide_model(task, core_alone):
         wide_model_of,
     )
     assert wide_losses == by_the_core(task, core_alone)
-
-
-@pytest.mark.parametrize("name", ["zeros", "glorot_uniform"])
-def test_initializers(name):
-    """A wide layer that names the core's initializer draws the core's numbers."""
-    layer_of.RANDOM.seed(7)
-    small = layer_of.Dense(4, dtype="float64")
-    if name == "zeros":
-        small.add_weight = lambda shape, initializer="zeros": layer_of.Layer.add_weight(small, shape, "zeros")
-    small.build_for((1, 3), np.dtype("float64"))
-    layer_of.RANDOM.seed(7)
-    large = wide_layer_of.Dense(4, kernel_initializer=name, dtype="float64")
-    large.build_for((1, 3), np.dtype("float64"))
-    assert [w.tobytes() for w in large.get_weights()] == [w.tobytes() for w in small.get_weights()]

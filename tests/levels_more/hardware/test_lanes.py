@@ -79,20 +79,6 @@ def test_the_machine_code_is_that_of_the_text_with_an_aligned_stack():
     assert machine_code(program.text)[0] is program.engine
 
 
-def test_only_loops_over_these_sizes_take_lanes():
-    a = Lanes("p", "f4", 4, over=("n", 8))
-    with a.loop("n"):
-        assert a.mask
-        with a.loop(8):  # inside of lanes, one after the other
-            pass
-    with a.loop("m"):
-        assert not a.mask
-        with a.loop(8):
-            assert a.mask
-    with a.loop("n", 1):
-        assert not a.mask
-
-
 def buffer_on(device, data):
     """A buffer that stands in memory of ours, so that we see what is written beside it."""
     return Buffer(device.spec(data.shape, data.dtype), data)

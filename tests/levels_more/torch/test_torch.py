@@ -493,22 +493,6 @@ def test_data_by_number_and_by_batch():
     )
 
 
-@pytest.mark.parametrize(
-    ("samples", "words"),
-    [
-        ([{"x": 1.0, "y": 2}, {"x": 3.0}], "sample 1 of a batch has the keys x, and sample 0 has the keys x, y"),
-        ([np.ones(2), np.ones(3)], r"sample 1 of a batch has the shape \(3,\), and sample 0 has the shape \(2,\)"),
-        (
-            [torch.ones(2), torch.ones(2, 1)],
-            r"sample 1 of a batch has the shape \(2, 1\), and sample 0 has the shape \(2,\); a collate_fn",
-        ),
-    ],
-)
-def test_samples_that_make_no_batch_are_told(samples, words):
-    with pytest.raises(ValueError, match=f"default_collate: {words}"):
-        [*DataLoader(samples, batch_size=len(samples))]
-
-
 def test_samples_make_the_batches_of_pytorch():
     """As in PyTorch 2.13.0: the first sample decides which keys and what kind of parts there are."""
     batch = default_collate([{"x": 1.0, "name": "a"}, {"more": 3, "name": "b", "x": 2.0}])
