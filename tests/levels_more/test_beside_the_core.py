@@ -4,7 +4,6 @@ Each wide part is put in the place of one part of the core, and the losses and t
 the core's parts give: op by op (`eager`), compiled call by call, in one call (`over`), and in `fit`.
 """
 
-import numpy as np
 import pytest
 
 from course import tasks
@@ -156,59 +155,3 @@ def test_fit_of_the_wide_model(task, core_alone):
         wide_model_of,
     )
     assert wide_losses == by_the_core(task, core_alone)
-
-
-def test_events_of_batches(task, core_alone):
-    told = []
-
-    class Listens(wide_model_of.Callback):
-        def on_train_batch_end(self, batch, logs):
-            told.append(logs["loss"])
-
-    layers = layers_for(task, wide_layer_of.Dense)
-    sgd = wide_layer_of.SGD(task.learning_rate)
-    losses = fitted(task, layers, sgd, loss_for(task, wide_layer_of), wide_model_of, callbacks=[Listens()])
-    assert len(told) == 2 * STEPS
-    assert losses == by_the_core(task, core_alone)
-
-
-def test_a_schedule_that_stays(task, core_alone):
-    rate = float(task.learning_rate)
-    sgd = wide_layer_of.SGD(wide_layer_of.PiecewiseConstantDecay([10], [rate, rate]))
-    layers = layers_for(task, wide_layer_of.Dense)
-    losses = fitted(task, layers, sgd, loss_for(task, wide_layer_of), wide_model_of)
-    assert losses == by_the_core(task, core_alone)
-
-
-def test_weights_of_rows_that_are_all_one(task, core_alone):
-    """A weight of 1 for each row: the mean of the weighted losses is the mean of the losses."""
-    layers = layers_for(task, wide_layer_of.Dense)
-    model = wide_model_of.Sequential(layers)
-    model.build(task.x.shape, task.x.dtype)
-    model.set_weights(task.weights)
-    model.compile(wide_layer_of.SGD(task.learning_rate), loss_for(task, wide_layer_of))
-    ones = np.ones(len(task.x))
-    history = model.fit(task.x, task.y, 10, epochs=1, verbose=0, sample_weight=ones, shuffle=False)
-    losses = [float(loss).hex() for loss in history.losses]
-
-    core_alone()
-    small = model_of.Sequential(layers_for(task))
-    small.build(task.x.shape, task.x.dtype)
-    small.set_weights(task.weights)
-    small.compile(layer_of.SGD(task.learning_rate), loss_for(task))
-    again = small.fit(task.x, task.y, 10, epochs=1, verbose=0, shuffle=False)
-    assert losses == [float(loss).hex() for loss in again.losses]
-
-
-@pytest.mark.parametrize("name", ["zeros", "glorot_uniform"])
-def test_initializers(name):
-    """A wide layer that names the core's initializer draws the core's numbers."""
-    layer_of.RANDOM.seed(7)
-    small = layer_of.Dense(4, dtype="float64")
-    if name == "zeros":
-        small.add_weight = lambda shape, initializer="zeros": layer_of.Layer.add_weight(small, shape, "zeros")
-    small.build_for((1, 3), np.dtype("float64"))
-    layer_of.RANDOM.seed(7)
-    large = wide_layer_of.Dense(4, kernel_initializer=name, dtype="float64")
-    large.build_for((1, 3), np.dtype("float64"))
-    assert [w.tobytes() for w in large.get_weights()] == [w.tobytes() for w in small.get_weights()]

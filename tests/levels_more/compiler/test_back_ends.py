@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from back_ends import choose, kinds
+from back_ends import kinds
 
 from levels_more.compiler.eager import backward
 from levels_more.compiler.eager.small_ops import ProgramPlan
 from levels_more.kernels import PLANS
-from levels_more.low_level import GradientTape, Variable, constant, function, reduce_sum, relu
+from levels_more.low_level import GradientTape, constant, function, reduce_sum
 from levels_more.mid_level import SGD, Adam, BinaryCrossentropy, Dense
 from levels_more.mid_level.notes import noted
 
@@ -66,22 +66,6 @@ def test_a_loop_op_by_op(make, dtype):
     assert kinds(noted(optimizer, "program")) == {"FusedProgram"}
     launched = {plan.op: plan for plan in PLANS.values() if plan.launches and plan.op in ("matmul", "add", "relu")}
     assert all(isinstance(plan, ProgramPlan) and plan.pack for plan in launched.values()), launched
-
-
-@pytest.mark.parametrize("name", ["RowProgram", "FusedProgram", "FusedReplay"])
-def test_a_program_says_which_variables_it_reads_or_assigns(name, monkeypatch):
-    choose(monkeypatch, name)
-    read, assigned, neither = (Variable(np.float32(n)) for n in range(3))
-
-    def step(x):
-        total = reduce_sum(relu(x) * read)
-        assigned.assign(total * 2.0 + 1.0)
-        return total
-
-    compiled = function(step)
-    compiled(constant(np.ones((3, 2), "f4")))
-    ((program, _),) = compiled.programs.values()
-    assert kinds(compiled) == {name} and {*program.reads} == {read, assigned} and neither not in program.reads
 
 
 def test_products_of_many_matrices_are_in_no_row_program():

@@ -1,22 +1,13 @@
 """Which graphs become programs: those of moves, masks and sums too; and what is left to kernels says why."""
 
-import collections
-import json
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from back_ends import choose, kinds
-from test_wild import Wild, bits
+from test_wild import bits
 
-from course.author.build import ROOT, environment
-from levels.hardware import program
 from levels_more import low_level as ll
 from levels_more.compiler import typed_assembler
-from levels_more.compiler.eager import small_ops
-from levels_more.low_level import Function, Replay, Variable, function
+from levels_more.low_level import Variable, function
 
 X = np.random.default_rng(1).standard_normal((3, 20, 5)).astype("f4")
 IDS = np.random.default_rng(2).integers(0, 7, (20, 2))
@@ -72,47 +63,6 @@ def test_a_fraction_is_no_constant_of_whole_numbers():
     a = typed_assembler.IntegerAssembler("halves", np.dtype("i8"))
     with pytest.raises(TypeError, match="halves: 0.5 is no constant of a program on whole numbers"):
         a.load(a.array("x", 1), 0) * 0.5
-
-
-def graphs(seed):
-    """The functions of a random program, as (function, arguments, whether it goes over batches)."""
-    wild = Wild(seed)
-    variables = [*map(Variable, wild.start)]
-    args = wild.arguments(wild.batches[0])
-    yield Function(wild.step(variables)), args, False
-    yield Function(wild.step(variables, single=True)), args, True
-    if sources := wild.sources():
-        yield Function(wild.slopes(variables, sources)), args, False
-
-
-def count():
-    """Print ({back end: how many random graphs}, {why: how many are replayed, and not empty}). Programs are not
-    compiled.
-    """
-    small_ops.SMALL = 0
-    program.machine_code = lambda text: (None, 1)  # so no program may run in this process
-    found, why = collections.Counter(), collections.Counter()
-    with np.errstate(all="ignore"):
-        for seed in range(30):
-            for compiled, args, over in graphs(seed):
-                made, _ = compiled.compile(args, over)
-                if made.graph.ops:
-                    found[type(made).__name__] += 1
-                    if isinstance(made, Replay) and all(0 not in x.spec.shape for x in made.graph.nodes):
-                        why[made.why] += 1
-    print(json.dumps([found, why]))
-
-
-def test_only_empty_graphs_are_left_to_kernels(tell):
-    code = [sys.executable, "-c", f"import runpy; runpy.run_path({__file__!r})['count']()"]
-    folders = os.pathsep.join(str(ROOT / "tests" / each) for each in ("support", "house"))
-    env = environment(ROOT) | {"PYTHONPATH": os.pathsep.join((str(ROOT), folders))}
-    found, why = json.loads(subprocess.check_output(code, env=env, text=True))
-    tell("random graphs", f"{found}; left to kernels, and not empty: {why}")
-    known = "a product of whole numbers", "takes row numbers that are checked by its kernel"
-    left = {reason: count for reason, count in why.items() if not any(each in reason for each in known)}
-    assert sum(left.values()) <= 0.01 * sum(found.values()), left
-    assert found["FusedProgram"] > 0.6 * sum(found.values()), found
 
 
 def test_what_is_replayed_says_why():

@@ -18,13 +18,11 @@ from levels_more import kernels
 from levels_more.compiler.eager import small_ops
 from levels_more.hardware import Buffer, pool
 from levels_more.kernels import (
-    BACKENDS,
     ELEMENTWISE,
     KERNELS,
     PLANNERS,
     PLANS,
     UPDATES,
-    counted,
     launch,
     planned,
     scalar,
@@ -86,7 +84,7 @@ def elementwise():
     return sorted({*kernels.ELEMENTWISE} - {"power", "spread"})
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+@pytest.mark.parametrize("dtype", ["f8", "i8", pytest.param("f4", marks=pytest.mark.weekly)])  # numba compiles each
 @pytest.mark.parametrize("op", elementwise())
 def test_an_elementwise_op_gives_the_bits_of_its_kernel(op, dtype, by_numba):
     takes = kernels.ELEMENTWISE[op]
@@ -170,15 +168,6 @@ def test_a_number_is_told_in_each_call():
 
 
 @pytest.mark.quick
-def test_numbers_are_told_apart_in_any_order():
-    x = CPU.put(np.array([-1.0, 0.25, 3.0]))
-    for attrs in ({"low": 0.0, "high": 1.0}, {"high": 1.0, "low": 0.0}):
-        PLANS.clear()
-        assert launch("clip", None, x, **attrs).numpy().tolist() == [0.0, 0.25, 1.0]
-        assert is_program(planned("clip", (x,), attrs))
-
-
-@pytest.mark.quick
 def test_a_mean_hears_of_another_sum():
     x, more = CPU.put(np.array([1.0, 2.0, 3.0])), 1.0000000000001
     with use("reduce_sum", "cpu", lambda total, x: total + x * more):
@@ -211,33 +200,6 @@ def test_the_readers_kernels_are_numbas(no_more_ops):
     assert is_program(planned("negative", (x,), {}))
 
 
-def test_a_compiler_of_the_readers_is_asked(monkeypatch):
-    compiled = []
-    monkeypatch.setattr(BACKENDS["cpu"], "compiler", lambda function, *how: compiled.append(how) or function)
-    PLANS.clear()
-    x = CPU.put(np.array([1.0, -2.0]))
-    assert launch("add", None, x, x).numpy().tolist() == [2.0, -4.0] and compiled
-    PLANS.clear()
-
-
-@pytest.mark.versions
-def test_what_is_no_array_is_refused_and_ends_nothing():
-    x, w = CPU.put(np.array([1.0, -2.0])), CPU.put(np.array([1.0, -2.0]))
-    launch("add", None, x, x), launch("sgd", w, x, rate=0.5)
-    add = compiled_once(planned("add", (x, x), {}))
-    sgd = compiled_once(planned("sgd", (x, x), {"rate": 0.5}))
-    for run, wrong in (
-        (add, ()),
-        (add, (x.data,) * 2),
-        (add, (x.data, None, 1)),
-        (add, "abc"),
-        (sgd, (x.data,) * 3 + ("half",)),
-    ):
-        with pytest.raises((TypeError, ValueError)):
-            run(*wrong)
-    assert x.numpy().tolist() == [1.0, -2.0]
-
-
 def in_use():
     gc.collect()
     return CPU.used
@@ -259,38 +221,6 @@ def test_tensors_that_a_program_makes_are_counted(monkeypatch):
     assert references == [sys.getrefcount(each) for each in (x.spec, x.spec.dtype, x.spec.shape)]
 
 
-def test_a_buffer_without_memory_is_refused_and_nothing_is_lost():
-    x, y = constant(np.ones(3)), constant(np.ones(3))
-    apply("add", x, y)
-    plan, kept = planned("add", (x, y), {}), in_use()
-    emptied = Tensor(x.spec, None, x)
-    del emptied.data
-    for wrong in (emptied, Tensor(x.spec, None, x), x.spec, None, [1.0], 1.0):
-        with pytest.raises((TypeError, ValueError, AttributeError)):
-            plan.result(Tensor, (wrong, y), {})
-        with pytest.raises((TypeError, ValueError, AttributeError)):
-            plan.start(emptied, (x, y), {})
-    with pytest.raises((TypeError, ValueError, AttributeError)):
-        plan.result(Tensor, (x,), {})
-    assert in_use() == kept and apply("add", x, y).numpy().tolist() == [2.0] * 3
-
-
-def test_a_result_that_does_not_fit_is_refused_each_time():
-    x, y, out = (CPU.put(np.ones(3)) for _ in range(3))
-    freed, short = CPU.alloc((3,), "f8"), CPU.alloc((2,), "f8")
-    CPU.free(freed)
-    for _ in range(3):
-        for wrong in (x, y, freed, short, x.data, 1.0):
-            with pytest.raises(ValueError, match="add: needs a live buffer float64.3. on cpu:0"):
-                launch("add", wrong, x, y)
-        assert launch("add", out, x, y) is out and out.numpy().tolist() == [2.0] * 3
-    assert is_program(planned("add", (x, y), {})) and counted(lambda: launch("add", out, x, y)) == (1, 72)
-    assert planned("add", (x, y), {}).start(out, [x, y], {}) is out  # a list will do
-    count = sys.getrefcount(out)
-    assert counted(lambda: [launch("add", out, x, y) for _ in range(10)]) == (10, 720)
-    assert sys.getrefcount(out) == count
-
-
 @pytest.mark.parametrize("op, shapes", [("add", [(50,)] * 2), ("matmul", [(8, 3), (3, 4)])])
 def test_threads_make_tensors_of_their_own(op, shapes):
     draw = np.random.default_rng(0)
@@ -310,16 +240,6 @@ def test_threads_make_tensors_of_their_own(op, shapes):
         sys.setswitchinterval(before)
 
 
-def test_threads_launch_at_once():
-    inputs = [CPU.put(np.full((9, 7), float(k))) for k in range(8)]
-
-    def total(x):
-        return {float(launch("reduce_sum", None, launch("multiply", None, x, x)).numpy()) for _ in range(300)}
-
-    with ThreadPoolExecutor(8) as threads:
-        assert [*threads.map(total, inputs)] == [{63.0 * k * k} for k in range(8)]
-
-
 FIRST_STEPS = """
 import sys
 from course import tasks
@@ -331,11 +251,13 @@ for dtype in ("f4", "f8"):
     x, y, *weights = (a.astype(dtype) for a in (task.x, task.y, *task.weights))
     with eager():
         dnn_classifier(x, y, weights, task.batches[:20])
+    dnn_classifier(x, y, weights, task.batches[:20])
 assert "numba" not in sys.modules
 """
 
 
-def test_first_eager_steps_wait_for_no_numba(tmp_path):
+def test_first_steps_wait_for_no_numba(tmp_path):
+    """Op by op, and compiled."""
     told = environment(ROOT) | {"LEVELS_CACHE": str(tmp_path)}
     subprocess.run([sys.executable, "-c", FIRST_STEPS], env=told, check=True)
     assert os.listdir(tmp_path)
@@ -368,8 +290,9 @@ def test_a_freed_buffer_is_refused_though_it_was_launched_before():
 def test_each_op_launches_on_numbers_of_every_dtype(op):
     """By a program where the assembler knows the dtype, else by its kernel. What has no plan is refused in words."""
     launched = 0
+    kinds = "f4", "f8", "i8", "i4", "u1", "u8", "?"
     for count in (1, 2, 3):
-        for dtypes in itertools.product(("f4", "f8", "i8", "i4", "u1", "u8", "?"), repeat=count):
+        for dtypes in {(*pair, *pair[-1:] * (count - 2))[:count] for pair in itertools.product(kinds, repeat=2)}:
             reads = [CPU.put(np.ones((2, 3), dtype)) for dtype in dtypes]
             try:
                 plan = planned(op, tuple(reads), {})

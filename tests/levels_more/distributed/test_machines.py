@@ -17,14 +17,12 @@ import pytest
 
 from course import build
 from levels_more.distributed import (
-    DistributedDataParallel,
     World,
     all_gather,
     all_reduce,
     backend,
     broadcast,
     collectives,
-    time_limit,
     world,
 )
 from levels_more.distributed.partition import shares, spread
@@ -43,9 +41,8 @@ from levels_more.low_level import (
     reduce_sum,
     reshape,
     trace,
-    transpose,
 )
-from levels_more.mid_level import Dataset, Dense
+from levels_more.mid_level import Dense
 
 MPIEXEC = next(filter(Path.exists, (Path(sys.executable).with_name(name) for name in ("mpiexec", "mpiexec.exe"))), None)
 there = pytest.mark.skipif(
@@ -103,7 +100,6 @@ NETS = """
         "rings, SGD": (small, SGD(0.01), "binary_crossentropy", points, 100),
         "rings, Adam, an uneven batch": (small, Adam(0.01), "binary_crossentropy", points, 37),
         "784-512-512-10, SGD": (wide, SGD(0.01), "categorical_crossentropy", images, 60),
-        "784-512-512-10, Adam, an uneven batch": (wide, Adam(0.001), "categorical_crossentropy", images, 77),
         "sums in the middle, and what is drawn": (parts, Adam(0.01), "binary_crossentropy", points, 64),
         "rows by number": (text, SGD(0.1), "binary_crossentropy", sentences, 32),
         "fewer rows than ranks": (small, SGD(0.01), "mse", (task.x[:13], task.y[:13]), 3),
@@ -133,41 +129,29 @@ NETS = """
 BITS = (
     NETS
     + """
-    for name in CASES:
-        results = train(name, "float64", DistributedDataParallel if world().comm else lambda net: net)
-        if world().rank == 0:
-            print(f"{name}: {digest(*results)}")
+    share = DistributedDataParallel if world().comm else lambda net: net
+    digests = [f"{name}: {digest(*train(name, 'float64', share))}" for name in CASES]
+    _, history, *_ = train("784-512-512-10, SGD", "float32", share)
+    if world().rank == 0:
+        print(*digests, *history.losses, sep="\\n")
 """
 )
 
 
 @pytest.fixture(scope="module")
 def plain():
-    return ran(BITS, None)
+    return ran(BITS, None).splitlines()
 
 
 @there
-@pytest.mark.parametrize("ranks", [1, 3, 4])
-def test_any_number_of_ranks_gives_the_bits_of_one_process(ranks, plain, tell):
+@pytest.mark.parametrize("ranks", [3, pytest.param(4, marks=pytest.mark.weekly)])
+def test_any_number_of_ranks_gives_the_bits_of_one_process_and_float32_stays_near(ranks, plain, tell):
     begun = time.perf_counter()
-    out = ran(BITS, ranks)
-    tell("machines: the same bits", f"{ranks} ranks, {out.count(':')} trainings {time.perf_counter() - begun:>7.1f} s")
-    assert out == plain and out.count("\n") == 7
-
-
-@there
-def test_float32_stays_near():
-    script = (
-        NETS
-        + """
-    name = "784-512-512-10, SGD"
-    net, history, *_ = train(name, "float32", DistributedDataParallel) if world().comm else train(name, "float32")
-    if world().rank == 0:
-        print(*history.losses)
-    """
-    )
-    one, two = (np.array(ran(script, ranks).split(), float) for ranks in (None, 2))
-    assert one.shape == two.shape == (6,) and (abs(one - two) <= 1e-4 * np.maximum(1, one)).all()
+    found = ran(BITS, ranks).splitlines()
+    tell("machines: the same bits", f"{ranks} ranks, 7 trainings {time.perf_counter() - begun:>7.1f} s")
+    assert found[:6] == plain[:6]
+    one, several = (np.array(lines[6:], float) for lines in (plain, found))
+    assert one.shape == several.shape == (6,) and (abs(one - several) <= 1e-4 * np.maximum(1, one)).all()
 
 
 # A rank dies, hangs, or does something else.
@@ -221,33 +205,18 @@ def undisturbed(tmp_path_factory):
 
 
 @there
-@pytest.mark.parametrize("how", ["killed", "interrupted"])
-def test_a_rank_dies_and_another_number_of_ranks_goes_on_with_the_same_bits(how, undisturbed, tmp_path, tell):
+def test_a_rank_dies_and_another_number_of_ranks_goes_on_with_the_same_bits(undisturbed, tmp_path, tell):
     process = started(GOES_ON, 3, tmp_path, 0.2)
     until(process, "epoch 2")
-    if how == "killed":
-        os.kill(int((tmp_path / "2.pid").read_text()), signal.SIGKILL)
-    else:
-        process.send_signal(signal.SIGINT)
+    os.kill(int((tmp_path / "2.pid").read_text()), signal.SIGKILL)
     begun = time.perf_counter()
     status, _, errors = told(process)
     seconds = time.perf_counter() - begun
-    tell("machines: a rank dies", f"{how:<12} mpiexec ends in {seconds:.1f} s, with status {status}")
+    tell("machines: a rank dies", f"mpiexec ends in {seconds:.1f} s, with status {status}")
     assert status != 0, errors
     done, goes_on = ran(GOES_ON, 2, tmp_path, 0).split("\n")[-2].split()
     assert done in ("2", "3"), "it went on from the last whole epoch"
     assert ["0", goes_on] == undisturbed
-
-
-@there
-def test_the_launcher_says_what_to_do(tmp_path):
-    script = tmp_path / "dies.py"
-    script.write_text("import os, sys\nos._exit(3 if sys.argv[1] == 'dies' else 0)")
-    for word, expected in (("dies", 3), ("lives", 0)):
-        command = [sys.executable, "-m", "levels_more.distributed.launch", "2", script, word]
-        result = subprocess.run(command, env=build.environment(build.ROOT), capture_output=True, text=True, timeout=60)
-        assert (result.returncode == 0) == (expected == 0), result.stderr
-        assert ("Start it again, with any number of ranks" in result.stderr) == (expected != 0)
 
 
 def test_without_mpi_a_sentence_says_how_to_install_it():
@@ -299,42 +268,6 @@ WRONG = {  # what a rank may do -> the rest of the script, and what is said of i
         """,
         r"rank \d has other rows than the ranks \[\d\]; give all ranks the same data",
     ),
-    "it has other weights": (
-        """
-        model = DistributedDataParallel(Sequential([Dense(1, kernel_regularizer=L2(0.1 + world().rank))]))
-        model.compile("sgd", "mse")
-        x = np.arange(8.0)[:, None]
-        model.fit(x, x, verbose=0)
-        """,
-        r"rank \d has other weights than the ranks \[\d\]; give all ranks the same data",
-    ),
-    "its part of the data, in float32, which adds up": (
-        """
-        x = np.arange(40, dtype="f4")[:, None] / 40
-        model.fit(Dataset.from_tensor_slices((x, x)).shard(2, world().rank).batch(10), verbose=0)
-        """,
-        r"rank \d has other rows than the ranks \[\d\]; give all ranks the same data",
-    ),
-    "batches that are not in memory": (
-        """
-        batch = np.ones((10, 1), "f4") + world().rank
-        model.fit(Dataset.from_generator(lambda: iter([(batch, batch)])), verbose=0)
-        """,
-        r"rank \d has other rows than the ranks \[\d\]; give all ranks the same data",
-    ),
-    "it predicts for other rows": (
-        """
-        DistributedDataParallel(Sequential([Dense(1)])).predict(np.ones((8, 1)) + world().rank)
-        """,
-        r"rank \d has other rows than the ranks \[\d\]; give all ranks the same data",
-    ),
-    "it has a row less": (
-        """
-        x = np.ones((33 - world().rank, 1), "f4")
-        model.fit(x, x, verbose=0)
-        """,
-        r"rank 1 is given .*float32\[32, 1\].*, rank 0 is given .*float32\[33, 1\].*; give all ranks the same",
-    ),
     "rank 0 saves, and the others do not": (
         """
         model = DistributedDataParallel(Sequential([Dense(1)]))
@@ -351,15 +284,6 @@ WRONG = {  # what a rank may do -> the rest of the script, and what is said of i
             DistributedDataParallel(Sequential([Dense(1)]))(np.ones((8, 1)))
         """,
         r"this tape's gradients are not summed over the ranks; write a train_step",
-    ),
-    "its model has other variables": (
-        """
-        model = DistributedDataParallel(Sequential([Dense(1) for _ in range(1 + world().rank)]))
-        model.module.build((None, 1))
-        model.compile("sgd", "mse")
-        model.evaluate(np.ones((8, 1)), np.ones((8, 1)))
-        """,
-        r"rank 1 has the variables .*, rank 0 has .*; build or load it on all ranks",
     ),
     "a callback fails on rank 0": (
         """
@@ -382,8 +306,7 @@ def test_all_ranks_end_and_say_why_where(what):
 
 
 @there
-@pytest.mark.parametrize("by", ["mpiexec", "launch"])
-def test_an_interrupt_ends_all_ranks_behind_one_step_and_what_catches_it_goes_on(by, tmp_path):
+def test_an_interrupt_ends_all_ranks_behind_one_step_and_what_catches_it_goes_on(tmp_path):
     """Ctrl-C comes to a rank at any step. Were it heeded there, the others would wait in the next one."""
     script = tmp_path / "script.py"
     script.write_text(
@@ -407,11 +330,7 @@ def test_an_interrupt_ends_all_ranks_behind_one_step_and_what_catches_it_goes_on
             print(f"caught {steps % 3000} {len(model.history.losses) % 3000}\\n", end="")
         """)
     )
-    command = (
-        [str(MPIEXEC), "-n", "3", sys.executable]
-        if by == "mpiexec"
-        else [sys.executable, "-m", "levels_more.distributed.launch", "3"]
-    )
+    command = [sys.executable, "-m", "levels_more.distributed.launch", "3"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     here = build.environment(build.ROOT) | {"NUMBA_NUM_THREADS": "1"}
     process = subprocess.Popen(
@@ -423,35 +342,6 @@ def test_an_interrupt_ends_all_ranks_behind_one_step_and_what_catches_it_goes_on
     status, out, errors = told(process, 60)
     assert status == 0 and out.count("caught 0 0\n") == 3, out + errors
     assert (tmp_path / "net").is_dir()
-
-
-@there
-@pytest.mark.skipif(importlib.util.find_spec("resource") is None, reason="this system does not limit files")
-def test_a_disk_that_is_full_ends_the_training_on_all_ranks_and_leaves_the_last_checkpoint(tmp_path):
-    script = """
-        import resource, sys
-        import numpy as np
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.high_level import ModelCheckpoint, Sequential
-        from levels_more.saving import load_model
-        from levels_more.distributed import world
-        from levels_more.mid_level import Dense
-
-        x = np.ones((30, 1), "f4")
-        model = DistributedDataParallel(Sequential([Dense(1)]))
-        model.compile("sgd", "mse")
-        model.fit(x, x, verbose=0, callbacks=[ModelCheckpoint(sys.argv[1])])
-        before = [w.tobytes() for w in model.get_weights()]
-        resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))  # bytes
-        try:
-            model.fit(x, x, verbose=0, callbacks=[ModelCheckpoint(sys.argv[1])])
-        except (OSError, RuntimeError) as error:
-            kept = [w.tobytes() for w in load_model(sys.argv[1]).get_weights()] == before
-            found = world().comm.gather(("too large" in str(error), kept))
-            if world().rank == 0:
-                print(found)
-    """
-    assert ran(script, 2, tmp_path / "net") == "[(True, True), (True, True)]\n"
 
 
 # What callbacks do on rank 0, all ranks do; a model that is asked there asks nobody.
@@ -500,39 +390,6 @@ def test_callbacks_on_rank_0_change_all_ranks(tmp_path):
     last = alone.splitlines()[-1]  # before it a line for each epoch, for no bar can move here
     assert several == alone and last.startswith("(12,") and "'asked': [" in last
     assert (tmp_path / "several").is_dir() and (tmp_path / "alone").is_dir()
-
-
-@there
-def test_callbacks_on_rank_0_may_ask_the_model_and_the_others_may_have_none(tmp_path):
-    script = """
-        import sys
-        import numpy as np
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.high_level import EarlyStopping, LambdaCallback, Sequential
-        from levels_more.distributed import world
-        from levels_more.mid_level import Dense
-
-        def asks(epoch, logs):
-            model.save(sys.argv[1])
-            logs["own"] = model.evaluate(x, 3.0 * x) + float(model.predict(x[:2]).sum())
-
-        x = np.linspace(-1.0, 1.0, 30)[:, None]
-        model = DistributedDataParallel(Sequential([Dense(1)]))
-        model.compile("adam", "mse")
-        best = EarlyStopping("loss", mode="max", patience=1, restore_best_weights=True)
-        told = [LambdaCallback(on_epoch_end=asks), best]
-        try:
-            model.no_such_thing
-        except AttributeError:  # an error that was caught before is no error of fit's
-            first = model.fit(x, 3.0 * x, 7, 5, 0, callbacks=told if world().rank == 0 else None)
-        line = repr((first.history, first.losses, model.get_weights()))
-        lines = world().comm.gather(line) if world().comm else [line]
-        if world().rank == 0:
-            assert {*lines} == {lines[0]}, lines
-            print(lines[0])
-    """
-    alone = ran(script.replace("DistributedDataParallel(Seq", "(Seq"), None, tmp_path / "alone")
-    assert ran(script, 3, tmp_path / "several") == alone and "'own': [" in alone
 
 
 @there
@@ -598,7 +455,6 @@ W = constant(np.ones((4, 3)))
     "step, expected",
     [
         (lambda x: x @ W, [("slice", (5, 4)), ("matmul", (5, 3)), ("all_gather", (10, 3))]),
-        (lambda x: nn.softmax(x), [("slice", (5, 4)), ("softmax", (5, 4)), ("all_gather", (10, 4))]),
         (
             lambda x: nn.softmax(reduce_sum(x, 1)),
             [("slice", (5, 4)), ("reduce_sum", (5,)), ("all_gather", (10,)), ("softmax", (10,))],
@@ -608,29 +464,14 @@ W = constant(np.ones((4, 3)))
             lambda x: reduce_sum(exp(x), 1),
             [("slice", (5, 4)), ("exp", (5, 4)), ("reduce_sum", (5,)), ("all_gather", (10,))],
         ),
-        (lambda x: transpose(x), [("transpose", (4, 10))]),
         (
             lambda x: concat([x, constant(X)], 1),
             [("slice", (5, 4)), ("slice", (5, 4)), ("concat", (5, 8)), ("all_gather", (10, 8))],
         ),
         (lambda x: x + constant(X), [("slice", (5, 4)), ("slice", (5, 4)), ("add", (5, 4)), ("all_gather", (10, 4))]),
         (
-            lambda x: reshape(x, (10, 2, 2)) @ reshape(x, (10, 2, 2)),
-            [
-                ("slice", (5, 4)),
-                ("reshape", (5, 2, 2)),
-                ("reshape", (5, 2, 2)),
-                ("matmul", (5, 2, 2)),
-                ("all_gather", (10, 2, 2)),
-            ],
-        ),
-        (
             lambda x: reshape(x, (10, 2, 2)) @ constant(np.ones((10, 2, 2))),
             [("slice", (5, 4)), ("reshape", (5, 2, 2)), ("all_gather", (10, 2, 2)), ("matmul", (10, 2, 2))],
-        ),
-        (
-            lambda x: reshape(exp(x), (40,)),
-            [("slice", (5, 4)), ("exp", (5, 4)), ("all_gather", (10, 4)), ("reshape", (40,))],
         ),
     ],
     ids=lambda x: "",
@@ -709,33 +550,6 @@ def test_one_rank_is_its_own_world():
         assert (tape.gradient(y, v).numpy() == x.numpy()).all()
     with use("all_reduce", "cpu", lambda out, x: out.__setitem__(..., x)):
         assert all_reduce(2.0).numpy() == 2.0
-
-
-@pytest.mark.parametrize(
-    "call, told",
-    [
-        (lambda: all_gather(1.0), "all_gather: x is .*; expected an array with rows"),
-        (
-            lambda: apply("all_gather", X, rows=(3, 4)),
-            r"x is \(10, 4\) and rows are \(3, 4\); expected the rows of each rank",
-        ),
-        (lambda: apply("all_gather", X, rows=(10, 10)), "here is rank 0 of 1"),
-        (lambda: broadcast(X, 1), "root is 1; there are the ranks 0 to 0"),
-        (lambda: all_reduce(X > 0), "has no kernel for bool"),
-        (lambda: time_limit("long"), "time_limit: seconds is 'long'; expected a number"),
-        (lambda: DistributedDataParallel(Dense(1)), "model is .*; expected a model, such as Sequential"),
-        (lambda: DistributedDataParallel(Sequential([Dense(1)])).nothing, "no attribute 'nothing'"),
-        (
-            lambda: Dataset.from_tensor_slices((X,)).shard(2, 2),
-            "shard: index is 2; expected one of the 2 parts, 0 to 1",
-        ),
-        (lambda: Dataset.from_tensor_slices((X,)).shard(0, 0), "num_shards is 0"),
-    ],
-    ids=lambda x: "",
-)
-def test_a_wrong_call_is_told(call, told):
-    with pytest.raises((TypeError, ValueError, AttributeError), match=told):
-        call()
 
 
 def test_a_seed_and_initial_epoch_go_on_as_they_would_have():

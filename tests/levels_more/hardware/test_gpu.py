@@ -2,24 +2,20 @@
 place.
 """
 
-import gc
 import random
-import threading
 import time
 from pathlib import Path
 
-import greenlet
 import numpy as np
 import pytest
 
 from levels_more.hardware import MAKERS, GpuError, count_traffic, cuda, launch_kernel, pool
 from levels_more.hardware.gpu.device import Gpu, real_cuda
 from levels_more.hardware.gpu.errors import BarrierError, Endless, OutOfBounds, Race, Uninitialised
-from levels_more.hardware.gpu.memory import SHARED
 from levels_more.hardware.gpu.scheduler import LAUNCH_LIMITS, Traffic
 
 TILE, BLOCK, HALO = 8, 32, 34  # numba wants the size of a shared array as a plain constant
-ORDERS = [None, *range(49)]
+ORDERS = [None, *range(11)]
 
 
 # Kernels that are right.
@@ -28,11 +24,6 @@ ORDERS = [None, *range(49)]
 def vector_add(a, b, out):
     i = cuda.grid(1)
     if i < out.size:
-        out[i] = a[i] + b[i]
-
-
-def strided_add(a, b, out):
-    for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         out[i] = a[i] + b[i]
 
 
@@ -83,21 +74,6 @@ def stencil(x, out):
         tile[BLOCK + 1] = x[min(i + 1, x.size - 1)]
     cuda.syncthreads()
     out[i] = tile[t] + tile[t + 1] + tile[t + 2]
-
-
-def row_sum(rows, out):
-    """A function for CPUs, which a kernel calls with one row."""
-    for i in range(len(rows)):
-        total = rows[i, 0]
-        for k in range(1, rows.shape[1]):
-            total += rows[i, k]
-        out[i] = total
-
-
-def sum_rows(x, out):
-    i = cuda.grid(1)
-    if i < len(x):
-        row_sum(x[i : i + 1], out[i : i + 1])
 
 
 # Kernels that are wrong.
@@ -175,12 +151,10 @@ def right_cases():
     x, values = floats(4 * BLOCK), np.random.default_rng(2).integers(0, 8, 100)
     around = np.pad(x, 1, "edge")
     yield vector_add, 4, 32, (a, b), a + b
-    yield strided_add, 2, 16, (a, b), a + b
     yield matmul, (2, 2), (TILE, TILE), (m, n), m @ n
     yield block_sum, 4, BLOCK, (x,), x.reshape(4, BLOCK).sum(1)
     yield histogram, 4, 32, (values,), np.bincount(values, minlength=8)
     yield stencil, 4, BLOCK, (x,), around[:-2] + x + around[2:]
-    yield sum_rows, 2, 16, (m,), m.sum(1)
 
 
 def wrong_cases():
@@ -200,7 +174,7 @@ def by_kernel(case):
 
 
 @pytest.mark.parametrize("case", list(right_cases()), ids=by_kernel)
-def test_right_kernels_in_50_orders(case):
+def test_right_kernels_in_12_orders(case):
     kernel, blocks, threads, inputs, expected = case
     for order in ORDERS:
         out = np.zeros(expected.shape, expected.dtype)
@@ -209,7 +183,7 @@ def test_right_kernels_in_50_orders(case):
 
 
 @pytest.mark.parametrize("case", list(wrong_cases()), ids=by_kernel)
-def test_wrong_kernels_are_caught_in_50_orders(case):
+def test_wrong_kernels_are_caught_in_12_orders(case):
     kernel, blocks, threads, arguments, error = case
     for order in ORDERS:
         with pytest.raises(error):
@@ -247,7 +221,7 @@ def line_of(kernel, text):
     return f"line {at} of {kernel.__name__}: {lines[at - 1].strip()}"
 
 
-@pytest.mark.parametrize("order", [None, 0, 1, 2])
+@pytest.mark.parametrize("order", [None, 1])
 def test_a_race_names_both_threads_and_both_lines(order):
     text = message(Race, sum_before_loaded, 1, BLOCK, floats(BLOCK), np.zeros(BLOCK), order=order)
     first, one, two = text.split("\n")
@@ -289,52 +263,7 @@ def test_a_negative_index_is_out_of_bounds():
     assert text.startswith("x[-1] is outside of shape (8,)\n  thread 0 of block 0 in ")
 
 
-def test_out_of_bounds_in_two_dimensions():
-    def beyond(x):
-        column, row = cuda.grid(2)
-        x[row, column] = 1
-
-    text = message(OutOfBounds, beyond, (2, 1), (2, 2), np.zeros((2, 3)))
-    assert text.startswith("x[0, 3] is outside of shape (2, 3)\n  thread (1, 0) of block 1 in ")
-
-
-@pytest.mark.parametrize("bounds", [(-1, 2), (3, 5), (3, 2)])
-def test_rows_beyond_the_end(bounds):
-    def slices(x):
-        x[bounds[0] : bounds[1]]
-
-    assert f"x[{bounds[0]}:{bounds[1]}] is outside of shape (4, 2)" in message(
-        OutOfBounds, slices, 1, 1, np.zeros((4, 2))
-    )
-
-
-def test_rows_are_views():
-    def fill(x):
-        row = x[cuda.grid(1)]
-        rows = x[cuda.grid(1) : cuda.grid(1) + 1]
-        assert (row.shape, rows.shape, len(rows), rows.ndim, rows.size) == ((3,), (1, 3), 1, 2, 3)
-        assert (rows.dtype, rows.itemsize) == (np.float32, 4) and type(row[0]) is np.float32
-        row[1] = 7
-        rows[0, 2] = rows[0, 1] + 1
-
-    x = np.zeros((4, 3), np.float32)
-    launch_kernel(fill, 2, 2, x)
-    assert (x == [0, 7, 8]).all()
-
-
-def test_a_race_through_two_views():
-    def clash(x):
-        if cuda.grid(1) == 0:
-            x[1][1] = 1
-        else:
-            x[0:2][1, 1]
-
-    for order in ORDERS[:8]:
-        assert "used by two threads" in message(Race, clash, 1, 2, np.zeros((2, 2)), order=order)
-
-
-@pytest.mark.parametrize("space", ["shared", "local"])
-@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+@pytest.mark.parametrize("space, dtype", [("shared", np.float32), ("local", np.int64)])
 def test_memory_never_written_is_not_read(space, dtype):
     def unwritten(out):
         box = getattr(cuda, space).array(4, dtype)
@@ -344,77 +273,10 @@ def test_memory_never_written_is_not_read(space, dtype):
     assert text.startswith(f"{space}[2] was never written\n  thread 0 of block 0 reads it in line ")
 
 
-def test_shared_memory_is_new_in_each_block():
-    def leftover(out):
-        box = cuda.shared.array(1, np.float32)
-        if cuda.blockIdx.x == 0:
-            box[0] = 1
-        out[cuda.blockIdx.x] = box[0]
-
-    assert "of block 1" in message(Uninitialised, leftover, 2, 1, np.zeros(2))
-
-
-def test_what_nobody_wrote_is_blamed_for_what_follows():
-    def follow(x):
-        box = cuda.shared.array(1, np.int64)
-        x[box[0]] = 1
-
-    assert "shared[0] was never written" in message(Uninitialised, follow, 1, 1, np.zeros(4))
-
-
-def test_two_arrays_of_one_line_are_two():
-    def turn(x):
-        one, two = cuda.shared.array(1, np.float32), cuda.shared.array(1, np.float32)
-        one[0], two[0] = 1, 2
-        x[0] = one[0]
-
-    x = np.zeros(1)
-    launch_kernel(turn, 1, 1, x)
-    assert x[0] == 1
-
-
-def test_too_much_shared_memory():
-    def greedy(x):
-        cuda.shared.array(SHARED // 4 + 1, np.float32)
-
-    assert "49,156 bytes of shared memory" in message(GpuError, greedy, 1, 1, np.zeros(1))
-
-
 def test_a_barrier_that_some_threads_leave_out():
     text = message(BarrierError, barrier_in_a_branch, 1, 32, np.zeros(32))
     waits = "waits at " + line_of(barrier_in_a_branch, "cuda.sync")
     assert text == f"thread 0 of block 0 {waits}\n  but thread 16 of block 0 has left the kernel"
-
-
-def test_two_different_barriers():
-    text = message(BarrierError, two_barriers, 1, 32, np.zeros(32))
-    assert text.count("waits at") == 2 and text.count("cuda.syncthreads()") == 2
-
-
-@pytest.mark.parametrize("index", [True, 1.0, None, (1, 1), "0", np.float32(1)])
-def test_what_is_no_index(index):
-    def odd(x):
-        x[index]
-
-    assert "whole number" in message(GpuError, odd, 1, 1, np.zeros(4))
-
-
-@pytest.mark.parametrize("index", [slice(0, 2), 0])
-def test_a_thread_writes_one_element_at_a_time(index):
-    def fill(x):
-        x[index] = 1
-
-    message(GpuError, fill, 1, 1, np.zeros((4, 4)))
-
-
-def test_an_error_of_python_names_the_thread():
-    def divide(x):
-        cuda.syncthreads()
-        x[cuda.grid(1)] = 1 // (cuda.grid(1) - 3)
-
-    text = message(GpuError, divide, 1, 8, np.zeros(8))
-    assert text.startswith("ZeroDivisionError: ") and "\n  thread 3 of block 0 in line " in text
-    assert text.endswith("of divide: x[cuda.grid(1)] = 1 // (cuda.grid(1) - 3)")
 
 
 def endless_without_access(x):
@@ -422,17 +284,12 @@ def endless_without_access(x):
         pass
 
 
-def endless_with_barriers(x):
-    while True:
-        cuda.syncthreads()
-
-
 def endless_reading(x):
     while x[0] == 0:
         pass
 
 
-@pytest.mark.parametrize("kernel", [endless_without_access, endless_with_barriers, endless_reading])
+@pytest.mark.parametrize("kernel", [endless_without_access, endless_reading])
 def test_nothing_hangs(kernel, monkeypatch):
     monkeypatch.setitem(LAUNCH_LIMITS, "seconds", 0.2)
     start = time.monotonic()
@@ -442,58 +299,13 @@ def test_nothing_hangs(kernel, monkeypatch):
     launch_kernel(vector_add, 1, 8, *np.zeros((3, 8)))  # and the next launch runs
 
 
-def test_an_error_leaves_no_greenlets_behind():
-    def alive():
-        gc.collect()
-        return sum(isinstance(thing, greenlet.greenlet) and bool(thing) for thing in gc.get_objects())
-
-    launch_kernel(block_sum, 1, BLOCK, floats(BLOCK), np.zeros(1))
-    before = alive()
-    errors = []  # kept, with all that their tracebacks hold
-    for kernel, arguments in ((sum_without_steps, 2), (barrier_in_a_branch, 1)) * 3:
-        with pytest.raises(GpuError) as caught:
-            launch_kernel(kernel, 1, BLOCK, *[floats(BLOCK) for _ in range(arguments)])
-        errors.append(caught.value)
-    assert alive() <= before
-
-
-def test_calls_outside_of_a_kernel():
-    for call in (lambda: cuda.grid(1), cuda.syncthreads, lambda: cuda.shared.array(1, np.float32)):
-        with pytest.raises(GpuError, match="no kernel is running"):
-            call()
-    assert not hasattr(cuda, "nonsense")
-
-
-def test_a_kernel_launches_no_kernel():
-    def nested(x):
-        launch_kernel(vector_add, 1, 1, x, x, x)
-
-    assert "nested is still running" in message(GpuError, nested, 1, 1, np.zeros(1))
-
-
-@pytest.mark.parametrize("blocks, threads", [(0, 1), (1, 0), ((1, 0), 1), (1, -1), (1.5, 1), ((1,) * 4, 1), ((), 1)])
-def test_a_launch_of_no_threads(blocks, threads):
-    assert "whole numbers from 1 to" in message(GpuError, vector_add, blocks, threads, *np.zeros((3, 8)))
-
-
-@pytest.mark.parametrize("threads", [1025, (32, 33), (2, 2, 257)])
-def test_too_many_threads(threads):
-    assert "at most 1,024" in message(GpuError, vector_add, 1, threads, *np.zeros((3, 8)))
-
-
-def test_wrong_arguments():
-    assert "takes a, b, out" in message(GpuError, vector_add, 1, 1, np.zeros(1), np.zeros(1))
-    assert "b is list" in message(GpuError, vector_add, 1, 1, np.zeros(1), [1.0], np.zeros(1))
-    assert "b is ndarray of object" in message(GpuError, vector_add, 1, 1, np.zeros(1), np.array([None]), np.zeros(1))
-
-
 # Races, in detail.
 
 
 def test_the_detector_agrees_with_comparing_all_pairs():
     """Random programs: what is remembered of each element finds a race exactly if some pair of accesses races."""
     dice, racy_programs = random.Random(0), 0
-    for trial in range(400):
+    for trial in range(150):
         verbs = dice.choice(["ra", "rrrrrw", "raw"])
         blocks, phases, threads, cells = (dice.randint(1, most) for most in (2, 3, 3, 2))
         program = {
@@ -528,46 +340,10 @@ def test_the_detector_agrees_with_comparing_all_pairs():
             except Race:
                 found = True
             assert found == racy, program
-    assert 100 < racy_programs < 300
-
-
-def test_one_array_given_twice_is_one_array():
-    def shift(x, out):
-        i = cuda.grid(1)
-        if i > 0:
-            out[i] = x[i - 1]
-
-    x = np.zeros(8)
-    launch_kernel(shift, 1, 8, x, np.zeros(8))
-    launch_kernel(shift, 1, 4, x[:4], x[4:])
-    message(Race, shift, 1, 8, x, x)
+    assert 30 < racy_programs < 120
 
 
 # The rest of `cuda`.
-
-
-def test_places_in_three_dimensions():
-    def where(out):
-        x, y, z = cuda.grid(3)
-        width, height, depth = cuda.gridsize(3)
-        out[x, y, z] += 1 + x + width * (y + height * z) + depth * (cuda.blockDim.y == 3) + 0 * cuda.gridDim.z
-
-    out = np.zeros((4, 3, 4))
-    launch_kernel(where, (2, 1, 2), (2, 3, 2), out, order=1)
-    assert sorted(out.ravel()) == list(range(5, 53))
-
-
-def test_a_local_array_is_the_threads_own():
-    def swap(x):
-        own, i = cuda.local.array(2, np.float32), cuda.grid(1)
-        own[0], own[1] = x[i, 1], x[i, 0]
-        cuda.syncthreads()
-        x[i, 0], x[i, 1] = own[0], own[1]
-
-    x = floats(8, 2)
-    expected = x[:, ::-1].copy()
-    launch_kernel(swap, 2, 4, x, order=3)
-    assert (x == expected).all()
 
 
 def test_atomics_return_the_old_value():
@@ -581,42 +357,10 @@ def test_atomics_return_the_old_value():
     assert seen.all() and (total[0], top[0], low[0]) == (32, 31, 0)
 
 
-def test_float32_stays_float32_and_nothing_warns(recwarn):
-    def divide(x, out):
-        out[0] = x[0] / x[1]
-        assert type(x[0] * x[0] + x[1]) is np.float32
-
-    out = np.zeros(1, np.float32)
-    launch_kernel(divide, 1, 1, np.array([1, 0], np.float32), out)
-    assert out[0] == np.inf and not recwarn.list
-
-
-def test_strided_arrays_are_written_in_place():
-    out = np.zeros((8, 2))
-    launch_kernel(vector_add, 1, 8, np.ones(8), np.ones(8), out[:, 1])
-    assert (out == [0, 2]).all()
-
-
-def test_launches_from_another_thread_and_another_greenlet():
-    """Greenlets that wait for work belong to one thread of the computer, and return to who called them last."""
-    done = []
-
-    def work():
-        out = np.zeros(1, np.float32)
-        launch_kernel(block_sum, 1, BLOCK, np.ones(BLOCK, np.float32), out)
-        done.append(out[0])
-
-    work()
-    for run in (threading.Thread(target=work), None):
-        run.start() or run.join() if run else greenlet.greenlet(work).switch()
-    work()
-    assert done == [BLOCK] * 4
-
-
 # Memory transactions.
 
 
-@pytest.mark.parametrize("step, transactions", [(1, 2), (2, 4), (8, 16), (32, 64)])
+@pytest.mark.parametrize("step, transactions", [(1, 2), (2, 4), (32, 64)])
 def test_transactions_of_a_warp(step, transactions):
     def copy(x, out):
         out[cuda.grid(1)] = x[cuda.grid(1) * step]
@@ -627,27 +371,6 @@ def test_transactions_of_a_warp(step, transactions):
         Traffic("x", "reads", place, 64, transactions),
         Traffic("out", "writes", place, 64, 2),
     ]
-
-
-def test_all_reading_one_element_is_one_transaction_and_shared_memory_is_none():
-    def spread(x, out):
-        box = cuda.shared.array(1, np.float32)
-        if cuda.threadIdx.x == 0:
-            box[0] = x[0]
-        cuda.syncthreads()
-        out[cuda.grid(1)] = box[0] + x[1]
-
-    rows = count_traffic(spread, 2, 32, np.zeros(2, np.float32), np.zeros(64, np.float32))
-    assert [(row.array, row.accesses, row.transactions) for row in rows] == [("x", 2, 2), ("x", 64, 2), ("out", 64, 2)]
-
-
-def test_a_loop_goes_to_memory_in_every_turn():
-    def walk(x):
-        for _ in range(3):
-            x[cuda.grid(1)]
-
-    (row,) = count_traffic(walk, 1, 32, np.zeros(32, np.float32))
-    assert (row.accesses, row.transactions) == (96, 3)
 
 
 # The device.
@@ -692,9 +415,3 @@ def test_right_kernels_on_a_real_gpu(case):
     out = gpu.put(np.zeros(expected.shape, expected.dtype))
     gpu.launch(kernel, blocks, threads, *map(gpu.put, inputs), out)
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-5)
-
-
-# Speed, beside a plain loop of this machine.
-
-
-# The way to a real GPU, as far as it goes without one: numba's own simulator stands in for the driver.

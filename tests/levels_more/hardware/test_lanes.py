@@ -17,7 +17,7 @@ COMPARISONS = [operator.lt, operator.le, operator.eq, operator.ne, operator.ge, 
 NET = (2, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)  # the shapes of its weights
 LANES = [("f4", None), ("f4", 1), ("f4", 4), ("f8", None), ("f8", 4), ("f8", 8)]
 TASKS = {"linear": hardware.line_row, "rings": hardware.net_row}
-BATCHES = [1, 3, 7, 10, 17]
+BATCHES = [1, 7, 17]
 
 
 def trained(a, name, dtype, batches):
@@ -45,7 +45,7 @@ def exact():
     }
 
 
-@pytest.mark.parametrize("lanes", [2, 4, 8, 16, None])
+@pytest.mark.parametrize("lanes", [2, 16, None])
 @pytest.mark.parametrize("name", TASKS)
 def test_both_tasks_train_in_lanes(name, lanes, exact):
     losses = trained(Lanes("train", "f4", lanes), name, "f4", getattr(tasks, name)().batches[:2000])[0]
@@ -54,9 +54,7 @@ def test_both_tasks_train_in_lanes(name, lanes, exact):
 
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("name", TASKS)
-@pytest.mark.parametrize(
-    "dtype, lanes, most", [("f4", 8, 1e-4), ("f4", None, 1e-4), ("f8", 2, 1e-12), ("f8", 4, 1e-12)]
-)
+@pytest.mark.parametrize("dtype, lanes, most", [("f4", None, 1e-4), ("f8", 4, 1e-12)])
 def test_a_batch_need_not_fill_the_lanes(name, batch, dtype, lanes, most):
     rows = np.random.default_rng(batch).integers(0, len(getattr(tasks, name)().x), (50, batch))
     losses = trained(Lanes("train", dtype, lanes), name, dtype, rows)[0]
@@ -79,73 +77,6 @@ def test_the_machine_code_is_that_of_the_text_with_an_aligned_stack():
     program = a.assemble()
     assert "define void @program(ptr %words) nounwind alignstack(64) {" in program.text
     assert machine_code(program.text)[0] is program.engine
-
-
-def place(code):
-    """Run `code(a, x, out, rows)` in a loop with eight lanes."""
-    a = Lanes("p", "f4", 8)
-    x, out, rows = a.array("x", "n", 3), a.array("out", 2), a.array("rows", "m", rows_of="n")
-    with a.loop("n", a.lanes) as i:
-        code(a, x, out, rows, i)
-    return a.assemble()
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        lambda a, x, out, rows, i: a.load(x, i, 3),
-        lambda a, x, out, rows, i: a.load(x, i, i),
-        lambda a, x, out, rows, i: a.load(x, i, -1),
-        lambda a, x, out, rows, i: a.load(x, i),
-        lambda a, x, out, rows, i: a.load(x, i + 1, 0),
-        lambda a, x, out, rows, i: a.load(out, 2),
-        lambda a, x, out, rows, i: a.load(out, i),
-        lambda a, x, out, rows, i: a.load(x, a.load(rows, i), 0),
-        lambda a, x, out, rows, i: a.store(1.0, rows, i),
-        lambda a, x, out, rows, i: a.store(1.0, out, i),
-        lambda a, x, out, rows, i: a.store(a.load(x, i, 0), out, 0),  # one place, and a number of each lane
-        lambda a, x, out, rows, i: a.load(Lanes("q", "f4", 8).array("x", "n"), i),
-        lambda a, x, out, rows, i: a.loop("n", 8).__enter__(),
-        lambda a, x, out, rows, i: a.store(i, x, i, 0),
-        lambda a, x, out, rows, i: i < 1,
-    ],
-)
-def test_what_could_leave_an_array_is_refused_with_lanes(code):
-    with pytest.raises((IndexError, TypeError, ValueError), match="^p: "):
-        place(code)(x=CPU.put(np.ones((5, 3), "f4")), out=CPU.put(np.ones(2, "f4")), rows=CPU.put(np.arange(4)))
-
-
-@pytest.mark.parametrize("lanes", [0, 3, 128, -1, 2.0, "4"])
-def test_a_wrong_number_of_lanes_is_refused(lanes):
-    with pytest.raises(ValueError, match="^p: lanes is .*; expected a power of 2 up to 64"):
-        Lanes("p", "f4", lanes)
-
-
-def test_only_loops_over_these_sizes_take_lanes():
-    a = Lanes("p", "f4", 4, over=("n", 8))
-    with a.loop("n"):
-        assert a.mask
-        with a.loop(8):  # inside of lanes, one after the other
-            pass
-    with a.loop("m"):
-        assert not a.mask
-        with a.loop(8):
-            assert a.mask
-    with a.loop("n", 1):
-        assert not a.mask
-
-
-def test_what_lanes_made_ends_with_their_loop():
-    a = Lanes("p", "f4", 4)
-    x = a.array("x", "n")
-    with a.loop("n", a.lanes) as i:
-        v, s = a.load(x, i), a.sum()
-    for use in (lambda: a.load(x, i), lambda: a.count(i), lambda: v + 1.0, s.total, lambda: s.__iadd__(1.0)):
-        with pytest.raises(ValueError, match="^p: "):
-            use()
-    rows = a.sum()
-    with pytest.raises(ValueError, match="outside of lanes a sum has only a total"):
-        rows.value()
 
 
 def buffer_on(device, data):
@@ -230,17 +161,3 @@ def test_comparisons_and_select_with_nan(dtype, lanes):
     found = call(a, p=x, q=y, out=np.zeros((len(x), 6), dtype))
     expected = np.stack([np.where(how(x, y), x, x.dtype.type(7)) for how in COMPARISONS], 1)
     np.testing.assert_array_equal(found, expected)
-
-
-def test_two_loops_and_a_store_in_the_middle():
-    """Row sums: the outer counter indexes, the inner loop has lanes."""
-    a = Lanes("p", "f4")
-    x, out = a.array("x", "m", "n"), a.array("out", "m")
-    with a.loop("m") as i:
-        total = a.sum()
-        with a.loop("n", a.lanes) as j:
-            total += a.load(x, i, j)
-        a.store(total.total(), out, i)
-    x, out = np.arange(60, dtype="f4").reshape(3, 20), CPU.alloc((3,), "f4")
-    a.assemble()(x=CPU.put(x), out=out)
-    assert out.numpy().tolist() == x.sum(axis=1).tolist()

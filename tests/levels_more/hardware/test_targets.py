@@ -106,23 +106,9 @@ def test_what_cannot_be_is_said(monkeypatch):
     program, x = doubled(), pool()["cpu:0"].put(np.ones(3))
     with pytest.raises(LookupError, match=r"there is no target 'z80'; there are wasm32, aarch64"):
         targets.compiled_for(program, "z80")
-    with pytest.raises(
-        RuntimeError, match=r"RUNNERS has no row for aarch64: copy compiled_for\(program, 'aarch64'\) to"
-    ):
-        targets.run_on("aarch64", program, x=x)
-    monkeypatch.setitem(targets.RUNNERS, "aarch64", emulated.run_arm)
-    with (
-        monkeypatch.context() as without,
-        pytest.raises(RuntimeError, match="run_arm needs unicorn: `python3 -m course"),
-    ):
-        without.setitem(sys.modules, "unicorn", None)
-        targets.run_on("aarch64", program, x=x)
-    with pytest.raises(TypeError, match=r"doubled: takes x; missing or unknown: rate"):
-        targets.run_on("wasm32", program, x=x, rate=1.0)
     monkeypatch.setitem(sys.modules, "wasmtime", None)
     with pytest.raises(RuntimeError, match=r"run_on\('wasm32'\) needs wasmtime: `python3 -m course setup` installs it"):
         targets.run_on("wasm32", program, x=x)
-    assert x.numpy().tolist() == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.quick

@@ -139,11 +139,6 @@ def test_a_product_of_any_shape_to_the_bit(m, k, n):
     assert (Tpu("tpu:0").matmul(np.asfortranarray(x), w[:, ::-1])[:, ::-1] == product).all()
 
 
-def test_products_of_two_bfloat16_are_exact_so_one_weight_a_column_loses_nothing():
-    x, w = bfloat16(random(50, 1)), bfloat16(random(1, 40, seed=1))
-    assert (Tpu("tpu:0").matmul(x, w) == x.astype("f8") * w).all()
-
-
 def test_infinities_and_nan_stay_in_their_rows_and_columns():
     x, w = random(6, 4), random(4, 5, seed=1)
     x[2, 1], w[3, 0] = np.inf, np.nan
@@ -169,7 +164,7 @@ def test_the_cycles_of_one_tile(m):
     assert tpu.cycles == 2 * (out + 2 * m) and tpu.busy == 2 * (m + 2 * SIDE - 2)
 
 
-@pytest.mark.parametrize("m", [1, 100, 128, 256])
+@pytest.mark.parametrize("m", [1, 128, 256])
 @pytest.mark.parametrize(("down", "across"), [(1, 3), (3, 1), (2, 2)])
 def test_the_cycles_of_several_tiles(m, down, across):
     tpu, count = Tpu("tpu:0"), down * across
@@ -181,28 +176,12 @@ def test_the_cycles_of_several_tiles(m, down, across):
     assert tpu.utilisation == pytest.approx(tpu_figures.useful(m, count, SIDE))
 
 
-def test_a_batch_of_ten_uses_four_percent():
-    tpu = Tpu("tpu:0")
-    assert tpu.utilisation == 0
-    tpu.matmul(np.ones((10, SIDE), "f4"), np.ones((SIDE, SIDE), "f4"))
-    assert tpu.utilisation == 10 / 264
-    tpu = Tpu("tpu:0")
-    tpu.matmul(np.ones((10, 2), "f4"), np.ones((2, 1), "f4"))
-    assert tpu.utilisation == 10 * 2 / (264 * SIDE**2)
-
-
-def test_a_layer_waits_for_the_one_before_and_its_weights_do_not():
-    tpu, program = Tpu("tpu:0"), dense_program(5, 6, y="h") + dense_program(6, 7, x="h", w="v")
-    tpu.run(program, x=random(200, 5), w=random(5, 6), v=random(6, 7))
-    _, first, activate, weights, second, _ = [(start, end) for _, start, end, _ in tpu.timeline]
-    assert weights == (first[0], first[0] + SIDE) and activate[0] == first[1] and second[0] == activate[1]
-
-
 # Programs
 
 
-@pytest.mark.parametrize(("inputs", "units"), [(2, 4), (130, 5), (5, 300), (260, 129)])
-@pytest.mark.parametrize("function", ["identity", "relu", "sigmoid"])
+@pytest.mark.parametrize(
+    ("inputs", "units", "function"), [(2, 4, "identity"), (130, 5, "relu"), (5, 300, "sigmoid"), (260, 129, "relu")]
+)
 def test_a_layer_of_any_size(inputs, units, function):
     x, w, b = random(9, inputs), random(inputs, units, seed=1), random(1, units, seed=2)
     program = [*dense_program(inputs, units, function, b="b"), Write("y")]
@@ -221,28 +200,8 @@ READ, TWO = ReadWeights("w", 0, 0), [ReadWeights("w", 0, 0), Multiply("x")]
     ("error", "number", "words", "program", "arrays"),
     [
         (LookupError, 0, "no weights wait in the cells; put a ReadWeights", [Multiply("x")], {}),
-        (LookupError, 2, "no weights wait", [*TWO, Multiply("x")], {}),
-        (LookupError, 1, "h was never written; there are x, w, b", [READ, Multiply("h")], {}),
-        (LookupError, 0, "v was never written", [ReadWeights("v", 0, 0)], {}),
         (LookupError, 0, r"w is \(3, 2\), and has no such tile of 128 x 128", [ReadWeights("w", 1, 0)], {}),
-        (LookupError, 0, r"w is \(200, 2\)", [ReadWeights("w", -1, 0)], dict(w=np.ones((200, 2), "f4"))),
         (ValueError, 1, r"ReadWeights.* still waits in the cells; put a Multiply", [READ, READ], {}),
-        (
-            ValueError,
-            1,
-            r"x is \(4, 5\) and w is \(3, 2\): inner sizes 5 and 3 differ",
-            TWO,
-            dict(x=np.ones((4, 5), "f4")),
-        ),
-        (
-            ValueError,
-            1,
-            "inner sizes 256 and 200 differ",
-            TWO,
-            dict(x=np.ones((1, 256), "f4"), w=np.ones((200, 1), "f4")),
-        ),
-        (ValueError, 3, r"Activate those first", [*TWO, READ, Multiply("z")], dict(z=np.ones((1, 3), "f4"))),
-        (LookupError, 0, "sums of column 0 were never written; put a Multiply", [Activate(0, "relu", None, "y")], {}),
         (
             LookupError,
             2,
@@ -250,37 +209,12 @@ READ, TWO = ReadWeights("w", 0, 0), [ReadWeights("w", 0, 0), Multiply("x")]
             [*TWO, Activate(0, "gelu", None, "y")],
             {},
         ),
-        (LookupError, 2, "c was never written", [*TWO, Activate(0, "relu", "c", "y")], {}),
-        (ValueError, 2, r"x is \(4, 3\); expected \(1, 2\)", [*TWO, Activate(0, "relu", "x", "y")], {}),
-        (ValueError, 5, "y has 1 columns of tiles", 2 * [*TWO, Activate(0, "relu", "b", "y")], {}),
-        (LookupError, 0, "y was never written", [Write("y")], {}),
         (TypeError, 1, "expected ReadWeights, Multiply, Activate or Write", [READ, "multiply"], {}),
-        (TypeError, 0, "expected ReadWeights, Multiply", [("w", 0, 0)], {}),
     ],
 )
 def test_a_wrong_instruction_is_named(error, number, words, program, arrays):
     with pytest.raises(error, match=rf"^tpu:0, instruction {number}, .*{words}"):
         Tpu("tpu:0").run(program, **ONES | arrays)
-
-
-@pytest.mark.parametrize(
-    "x",
-    [np.ones((2, 3)), np.ones(3, "f4"), np.ones((2, 3, 1), "f4"), [[1.0]], np.ones((0, 3), "f4"), np.ones((2, 3), int)],
-)
-def test_only_matrices_of_float32_enter(x):
-    good = np.ones((3, 3), "f4")
-    for name, pair in (("x", (x, good)), ("w", (good, x))):
-        with pytest.raises(TypeError, match=rf"^tpu:0: {name} is .*expected float32\[rows, columns\]"):
-            Tpu("tpu:0").matmul(*pair)
-
-
-def test_a_program_that_fails_counts_nothing_and_changes_nothing():
-    tpu, before = Tpu("tpu:0"), {name: array.copy() for name, array in ONES.items()}
-    with pytest.raises(LookupError):
-        tpu.run([*TWO, Write("y")], **ONES)
-    assert (tpu.cycles, tpu.busy, tpu.utilisation, tpu.timeline) == (0, 0, 0, [])
-    tpu.run([*dense_program(3, 2, "relu", b="b"), Write("y")], **ONES)
-    assert all((ONES[name] == before[name]).all() for name in ONES)
 
 
 # The device
@@ -318,7 +252,7 @@ def test_memory_and_dtypes():
 
 def test_the_net_decides_as_on_the_cpu():
     task, tpu = tasks.rings(), Tpu("tpu:0")
-    fit = dnn_classifier(*task[:2], task.weights, task.batches[:8000], task.learning_rate)
+    fit = dnn_classifier(*task[:2], task.weights, task.batches[:4000], task.learning_rate)
     sizes, program = [2, 4, 8, 1], []
     for k, (inputs, units) in enumerate(zip(sizes, sizes[1:], strict=False), 1):
         function = "sigmoid" if k == 3 else "relu"
@@ -331,21 +265,3 @@ def test_the_net_decides_as_on_the_cpu():
     assert 0 < np.abs(p - fit.predict(task.x_test)).max() < 0.1
     right = figures.accuracy(task.y_test, fit.predict(task.x_test))
     assert abs(figures.accuracy(task.y_test, p) - right) < 0.01 and right > 0.9
-
-
-# The pictures
-
-
-def test_the_drawn_array_ends_with_every_sum():
-    x, w = np.arange(12.0, dtype="f4").reshape(4, 3), np.arange(12.0, dtype="f4").reshape(3, 4)
-    assert "In cycle 0: 1 of 12 cells busy, 0 of 16 sums" in tpu_figures.flow(x, [w], 0).text
-    assert "In cycle 7: 3 of 12 cells busy, 15 of 16 sums" in tpu_figures.flow(x, [w], 7).text
-    assert "In cycle 8: 1 of 12 cells busy, 16 of 16 sums" in tpu_figures.flow(x, [w], 8).text
-    assert "In cycle 12: 1 of 12 cells busy, 32 of 32 sums" in tpu_figures.flow(x, [w, w], 12).text
-
-
-@pytest.mark.parametrize(("m", "how"), [(128, "without a gap"), (100, "with gaps")])
-def test_the_drawn_timeline_says_whether_there_are_gaps(m, how):
-    tpu = Tpu("tpu:0")
-    tpu.matmul(np.ones((m, 200), "f4"), np.ones((200, 1), "f4"))
-    assert f"2 tiles follow each other {how}" in tpu_figures.timeline(tpu.timeline, rows=m).text

@@ -1,9 +1,6 @@
 """What people have goes into fit, evaluate and predict; what comes out is what NumPy says."""
 
 import itertools
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -12,14 +9,13 @@ from levels_more.high_level import (
     Callback,
     CSVLogger,
     EarlyStopping,
-    Input,
     LambdaCallback,
     Model,
     ModelCheckpoint,
     ReduceLROnPlateau,
     Sequential,
 )
-from levels_more.low_level import Module, Variable, concat, function, reduce_mean, reduce_sum
+from levels_more.low_level import Module, Variable, reduce_mean, reduce_sum
 from levels_more.mid_level import (
     SGD,
     Adam,
@@ -28,20 +24,12 @@ from levels_more.mid_level import (
     Dense,
     DenseFeatures,
     Dropout,
-    Layer,
     MeanSquaredError,
-    bucketized_column,
-    categorical_column_with_hash_bucket,
-    categorical_column_with_identity,
     categorical_column_with_vocabulary_list,
-    crossed_column,
-    embedding_column,
     indicator_column,
     metrics,
     numeric_column,
-    optimizers,
 )
-from levels_more.mid_level.notes import noted
 from levels_more.saving import load_model
 
 DRAWS = np.random.RandomState(0)
@@ -96,9 +84,7 @@ def descent(x, y, weights, logistic=False, batches=None, epochs=3):
 WEIGHTED = {
     "an array": lambda: ((X, Y), {"sample_weight": WEIGHTS}),
     "a column": lambda: ((X, Y), {"sample_weight": WEIGHTS[:, None]}),
-    "a list": lambda: ((X, Y), {"sample_weight": WEIGHTS.tolist()}),
     "a tuple": lambda: (((X, Y, WEIGHTS),), {}),
-    "a dataset": lambda: ((Dataset.from_tensor_slices((X, Y, WEIGHTS)).batch(32),), {}),
     "a stream": lambda: ((Dataset.from_tensor_slices((X, Y, WEIGHTS)).map(lambda *row: row).batch(32),), {}),
 }
 
@@ -162,17 +148,6 @@ def test_class_weight_of_several_classes_and_of_columns_of_ones():
     assert losses[0][0] == pytest.approx(by_hand, rel=1e-5)
 
 
-def test_weights_for_each_of_several_outputs():
-    place = Input((3,))
-    model = Model(place, [Dense(1)(place), Dense(1)(place)])
-    model.compile("sgd", ["mse", "mae"])
-    one, two = (prediction.astype("f8") for prediction in model.predict(X))
-    errors = (one - Y) ** 2, np.abs(two - 2 * Y)
-    for given, used in ((WEIGHTS, (WEIGHTS, WEIGHTS)), ([WEIGHTS, WEIGHTS**2], (WEIGHTS, WEIGHTS**2))):
-        each = [(w[:, None] * error).mean() for w, error in zip(used, errors, strict=True)]
-        assert model.evaluate(X, [Y, 2 * Y], sample_weight=given) == pytest.approx([sum(each), *each], rel=1e-5)
-
-
 class Own(Sequential):
     """A step that does not ask for the weights of rows."""
 
@@ -191,7 +166,7 @@ def test_a_step_that_would_pass_over_the_weights_is_refused():
 # Arrays, tables, columns
 
 
-@pytest.mark.parametrize("kind", ["i4", "u1", "f2", "?"])
+@pytest.mark.parametrize("kind", ["u1", "?"])
 def test_labels_of_any_kind_are_numbers_of_classes(kind):
     labels = (LABELS[:, 0] * 1).astype(kind)
     model = net("sparse_categorical_crossentropy", "softmax", ["accuracy"], units=2)
@@ -237,98 +212,6 @@ def test_a_dict_of_columns_from_fit_to_a_file(tmp_path):
     same(fitted(loaded, COLUMNS, Y), fitted(model, COLUMNS, Y), rtol=0)
 
 
-def test_columns_in_a_dataset():
-    model, other = on_columns(), on_columns()
-    model.predict(COLUMNS), other.predict(COLUMNS)
-    for each in (model, other):
-        each.set_weights([np.full((4, 1), 0.1, "f4"), BIAS])
-    third = on_columns()
-    third.predict(COLUMNS), third.set_weights(model.get_weights())
-    rows = Dataset.from_tensor_slices((COLUMNS, Y))
-    expected = fitted(model, COLUMNS, Y)
-    same(fitted(other, rows.batch(32)), expected, rtol=0)
-    same(fitted(third, rows.map(lambda x, y: (x, y)).batch(32)), expected)
-    np.testing.assert_array_equal(other.predict(rows.batch(9)), model.predict(COLUMNS))
-    assert other.evaluate(rows.batch(100)) == model.evaluate(COLUMNS, Y)
-
-
-EVERY = {
-    "buckets": lambda: bucketized_column(numeric_column("a"), np.array([-1.0, 0.0, 1.0])),
-    "identity": lambda: indicator_column(categorical_column_with_identity("id", np.int64(4))),
-    "hash": lambda: indicator_column(categorical_column_with_hash_bucket("kind", hash_bucket_size=5)),
-    "words of an array": lambda: indicator_column(
-        categorical_column_with_vocabulary_list("kind", np.array(["v", "u"]))
-    ),
-    "cross": lambda: indicator_column(crossed_column(["kind", categorical_column_with_identity("id", 4)], 7)),
-    "embedding": lambda: embedding_column(categorical_column_with_vocabulary_list("kind", ["u", "v"]), 3),
-}
-
-
-@pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
-def test_every_column_is_trained_and_saved(make, tmp_path):
-    data = COLUMNS | {"id": np.arange(100) % 4}
-    model = Sequential([DenseFeatures([make()]), Dense(1)])
-    model.compile("adam", "mse")
-    model.fit(data, Y, verbose=0)
-    model.save(tmp_path / "model")
-    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(data), model.predict(data))
-
-
-class WideAndDeep(Model):
-    """Two layers read the same columns, each its own."""
-
-    def __init__(self):
-        super().__init__()
-        self.wide, self.deep = DenseFeatures(columns()[2:]), DenseFeatures(columns()[:2])
-        self.hidden, self.top = Dense(3, "tanh"), Dense(1)
-
-    def call(self, x, training=False):
-        return self.top(concat([self.wide(x), self.hidden(self.deep(x))], 1))
-
-
-class ByName(Model):
-    """Takes a dict of numbers itself."""
-
-    def __init__(self):
-        super().__init__()
-        self.top = Dense(1)
-
-    def call(self, x):
-        return self.top(concat([x["a"], x["b"]], 1))
-
-
-def test_two_layers_read_their_columns(tmp_path):
-    model = WideAndDeep()
-    model.compile(SGD(RATE), "mse")
-    model.fit(COLUMNS, Y, epochs=2, verbose=0)
-    kernel, bias, top, end = model.get_weights()
-    by_hand = np.hstack([MATRIX[:, 2:], np.tanh(MATRIX[:, :2] @ kernel + bias)]) @ top + end
-    np.testing.assert_allclose(model.predict(COLUMNS), by_hand, rtol=1e-4, atol=1e-6)
-    model.save(tmp_path / "model")
-    again = load_model(tmp_path / "model", {"WideAndDeep": WideAndDeep})
-    np.testing.assert_array_equal(again.predict(COLUMNS), model.predict(COLUMNS))
-
-
-def test_a_model_that_reads_a_dict_itself(tmp_path):
-    model, data = ByName(), {"a": X[:, :1], "b": X[:, 1:].astype("f8")}
-    model.compile(SGD(RATE), "mse")
-    model.predict(data)
-    model.set_weights([KERNEL, BIAS])
-    same(fitted(model, data, Y), descent(X, Y, np.ones(100))[0])
-    model.save(tmp_path / "model")
-    again = load_model(tmp_path / "model", {"ByName": ByName})
-    np.testing.assert_array_equal(again.predict(data), model.predict(data))
-
-
-def test_a_second_fit_on_columns_traces_nothing():
-    model = on_columns()
-    for _ in range(3):
-        model.fit(COLUMNS, Y, verbose=0, class_weight=None, sample_weight=WEIGHTS)
-        model.predict(COLUMNS)
-    assert [kept.traces for kept in model.training.programs.values()] == [2]  # batches of 32, and the last one
-    assert noted(model, "predictor").traces == 1
-
-
 # pandas
 
 
@@ -368,16 +251,6 @@ def test_words_of_pandas_go_to_feature_columns():
         net().fit(pd.DataFrame({"a": pd.array([1, 2, None], dtype="Int64"), "b": 0.0, "c": 1.0}), Y[:3], verbose=0)
 
 
-def test_nobody_imports_pandas():
-    code = (
-        "import sys, numpy as np; from levels_more.high_level import Sequential; from levels_more.mid_level import Dense\n"
-        "model = Sequential([Dense(1)]); model.compile('sgd', 'mse')\n"
-        "model.fit(np.ones((4, 2)), np.ones(4), verbose=0), model.predict([[1.0, 2.0]])\n"
-        "assert 'pandas' not in sys.modules, 'imported'"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
-
-
 # Datasets and steps
 
 
@@ -394,7 +267,7 @@ def test_a_dataset_is_predicted_in_its_order():
         model.predict(X, steps=0)
 
 
-@pytest.mark.parametrize("kind", [float, np.float32, np.float16])
+@pytest.mark.parametrize("kind", [float, np.float32])
 def test_a_share_of_rows_is_the_one_that_was_written(kind):
     """Keras trains on the first int(rows · (1 - share)), and 1 - np.float32(0.2) is 0.8, as NumPy has it."""
     for rows, share, kept in ((10, 0.2, 8), (10, 0.3, 7), (10, 0.4, 6), (10, 0.25, 7), (4, 0.1, 3), (100, 0.57, 43)):
@@ -403,8 +276,7 @@ def test_a_share_of_rows_is_the_one_that_was_written(kind):
         assert len(model.history.losses) == kept
 
 
-@pytest.mark.parametrize("batch", [0, 2])
-@pytest.mark.parametrize("use", ["fit", "evaluate", "validation"])
+@pytest.mark.parametrize("use, batch", [("fit", 0), ("evaluate", 2), ("validation", 2)])
 def test_labels_that_are_no_probabilities_are_refused_wherever_they_come_from(use, batch):
     """Rows and datasets in memory are checked before the first step, others batch by batch."""
     labels = (Y > 0).astype("f4")
@@ -422,18 +294,6 @@ def test_labels_that_are_no_probabilities_are_refused_wherever_they_come_from(us
                 model.fit(X, labels, validation_data=data, verbose=0)
             else:
                 getattr(model, use)(data, verbose=0)
-
-
-def test_answers_that_are_no_probabilities_are_refused_wherever_the_rows_come_from():
-    model = Sequential([Dense(1, kernel_initializer=lambda shape: np.full(shape, 9.0))])
-    model.compile("sgd", "binary_crossentropy")
-    labels = (Y > 0).astype("f4")
-    for data in (
-        Dataset.from_tensor_slices((np.ones_like(X), labels)).batch(50),
-        Dataset.from_tensor_slices((np.ones_like(X), labels)).map(lambda x, y: (x, y)).batch(50),
-    ):
-        with pytest.raises(ValueError, match="y_pred holds .*; expected probabilities"):
-            model.fit(data, verbose=0)
 
 
 def test_an_epoch_of_so_many_steps_goes_on_where_the_last_one_stopped():
@@ -461,29 +321,6 @@ def test_a_dataset_that_never_ends_is_refused():
             use(data)
     with pytest.raises(ValueError, match="never ends; give validation_steps"):
         model.fit(X, Y, validation_data=data, verbose=0)
-
-
-@pytest.mark.parametrize("make", [lambda rows, n: rows.batch(10).repeat(n), lambda rows, n: rows.repeat(n).batch(10)])
-def test_a_long_repeat_begins_as_soon_as_a_short_one(make):
-    seconds = {2: [], 10**6: []}
-    for count in [*seconds] * 3:
-        data, begun = make(Dataset.from_tensor_slices((X, Y)), count), time.thread_time()
-        same([next(iter(data))[0].numpy()], [X[:10]])
-        model = net()
-        fitted(model, data, steps_per_epoch=4)
-        fitted(model, data.take(4))
-        seconds[count].append(time.thread_time() - begun)
-        assert len(data) == 10 * count
-    short, long = map(min, seconds.values())
-    assert long < 5 * short
-
-    class Enough(Callback):
-        def on_train_batch_end(self, step, logs):
-            if step == 20:
-                raise RuntimeError("enough")
-
-    with pytest.raises(RuntimeError, match="enough"):
-        model.fit(data, callbacks=[Enough()], verbose=0)
 
 
 @pytest.mark.parametrize(
@@ -578,27 +415,12 @@ class Heeds(Model):
         return self.top(self.drop(x, training=training))
 
 
-class Ignores(Heeds):
-    def call(self, x, training=False):
-        return self.top(self.drop(x))
-
-
-class HeedsNone(Heeds):
-    def call(self, x, training=None):
-        return self.top(self.drop(x, training=training))
-
-
 class Deaf(Heeds):
     def call(self, x):
         return self.top(self.drop(x))
 
 
-class Doubles(Layer):
-    def call(self, x, training=False):
-        return x * 2.0 if training else x
-
-
-@pytest.mark.parametrize("kind", [Heeds, Ignores, HeedsNone, Deaf])
+@pytest.mark.parametrize("kind", [Heeds, Deaf])
 def test_dropout_works_in_fit_and_nowhere_else(kind):
     model = kind()
     model.compile(SGD(1e-12), "mse")
@@ -608,31 +430,7 @@ def test_dropout_works_in_fit_and_nowhere_else(kind):
     np.testing.assert_allclose(model.predict(X), full, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(model(X).numpy(), full, rtol=1e-4, atol=1e-6)
     assert not np.allclose(model(X, training=True).numpy(), full)
-    if kind in (Heeds, HeedsNone, Deaf):
-        np.testing.assert_allclose(model(X, training=False).numpy(), full, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("wrap", [lambda layer: layer, lambda layer: Sequential([layer])])
-def test_a_layer_inside_hears_of_the_training_too(wrap):
-    model = Sequential([wrap(Doubles()), Dense(1, kernel_initializer="ones")])
-    model.compile(SGD(1e-12), "mse")
-    full = X.sum(1, keepdims=True)
-    assert model.fit(X, full, verbose=0, batch_size=100).losses[0] == pytest.approx((full**2).mean(), rel=1e-4)
-    assert model.evaluate(X, full) < 1e-8
-    place = Input((3,))
-    always = Model(place, Dense(1, kernel_initializer="ones")(Doubles()(place, training=True)))
-    np.testing.assert_allclose(always.predict(X), 2 * full, rtol=1e-4, atol=1e-6)
-
-
-def test_the_core_alone_refuses_what_it_does_not_heed():
-    code = (
-        "import numpy as np; from levels.high_level import Sequential; from levels.mid_level import Dense, Layer\n"
-        "class Doubles(Layer):\n    def call(self, x, training=False): return x * 2.0 if training else x\n"
-        "model = Sequential([Doubles(), Dense(1)]); model.compile('sgd', 'mse')\n"
-        "model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert "NotImplementedError: doubles: call(" in done.stderr
+    np.testing.assert_allclose(model(X, training=False).numpy(), full, rtol=1e-4, atol=1e-6)
 
 
 # Frozen layers
@@ -711,30 +509,16 @@ def test_a_frozen_batch_normalization_goes_by_what_it_has_seen():
 # Weights
 
 
-def test_weights_have_keras_names():
-    model = two_layers()
-    assert model.count_params() == model.count() == 21 and model.layers[1].count_params() == 5
-    assert [v.shape for v in model.trainable_weights] == [(3, 4), (1, 4), (4, 1), (1, 1)]
-    norm = BatchNormalization()
-    norm(X)
-    assert len(norm.weights) == 4 and norm.non_trainable_variables == norm.moving
-
-
 def test_weights_in_a_file(tmp_path):
     model, other, path = two_layers(), two_layers(), tmp_path / "deep" / "w.safetensors"
     model.save_weights(path), other.load_weights(str(path))
     same(other.get_weights(), model.get_weights(), rtol=0)
     assert [file.name for file in path.parent.iterdir()] == ["w.safetensors"]
-    for wrong, message in (
-        (Sequential([Dense(1)]), "no variables yet; call model.build"),
-        (net(), "expected layers.0.kernel"),
-    ):
-        before = wrong.get_weights()
-        with pytest.raises(ValueError, match=message):
-            wrong.load_weights(path)
-        same(wrong.get_weights(), before, rtol=0)
-    with pytest.raises(ValueError, match="has no variables; call"):
-        Sequential([Dense(1)]).save_weights(path)
+    wrong = net()
+    before = wrong.get_weights()
+    with pytest.raises(ValueError, match="expected layers.0.kernel"):
+        wrong.load_weights(path)
+    same(wrong.get_weights(), before, rtol=0)
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
@@ -751,24 +535,6 @@ def test_weights_of_float64_go_into_a_model_of_float32(tmp_path):
     small.load_weights(tmp_path / "large.weights.h5")
     for wide, narrow in zip(large.get_weights(), small.get_weights(), strict=True):
         assert narrow.dtype == np.float32 and np.array_equal(wide.astype(np.float32), narrow)
-
-
-@pytest.mark.parametrize(
-    "optimizer, loss, metric",
-    [
-        ("Adam", "BinaryCrossentropy", "AUC"),
-        ("SGD", "MeanSquaredError", "Precision"),
-        ("AdamW", "MeanAbsoluteError", "BinaryAccuracy"),
-    ],
-)
-def test_names_of_classes_are_words_too(optimizer, loss, metric):
-    model = Sequential([Dense(1, "sigmoid")])
-    model.compile(optimizer, loss, metrics=[metric])
-    training = model.training
-    assert type(training.optimizer).__name__ == optimizer and type(training.losses[0]).__name__ == loss
-    assert [type(each).__name__ for each in training.metrics] == [metric]
-    with pytest.raises(ValueError, match="no optimizer is called 'Adma'"):
-        model.compile("Adma", loss)
 
 
 def test_optimizers_and_metrics_are_no_part_of_a_module():
@@ -803,17 +569,8 @@ def test_an_unknown_monitor_needs_its_mode(make, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "name, rising",
-    [("loss", 0), ("val_loss", 0), ("val_mean_squared_error", 0), ("mae", 0), ("val_binary_crossentropy", 0)]
-    + [("val_rmse", 0), ("accumulated_error", 0), ("acc", 1), ("val_acc", 1), ("val/acc", 1), ("val_f1_accuracy", 1)]
-    + [
-        ("accuracy", 1),
-        ("val_accuracy", 1),
-        ("auc_1", 1),
-        ("val_binary_accuracy", 1),
-        ("val_precision", 1),
-        ("recall", 1),
-        ("r2_score", 1),
-    ],
+    [("loss", 0), ("val_mean_squared_error", 0), ("mae", 0), ("accumulated_error", 0), ("val_binary_crossentropy", 0)]
+    + [("acc", 1), ("val/acc", 1), ("val_accuracy", 1), ("auc_1", 1), ("val_precision", 1), ("r2_score", 1)],
 )
 def test_known_monitors_know_their_direction(name, rising):
     callback = EarlyStopping(name)
@@ -822,59 +579,26 @@ def test_known_monitors_know_their_direction(name, rising):
     assert callback.better({name: 0.4}) == (not rising)
 
 
-@pytest.mark.parametrize("name", ["accumulated_cost", "lossless_share", "f1", "accuracy_loss"])
-def test_a_monitor_is_known_by_whole_words_only(name):
-    callback = EarlyStopping(name)
-    callback.on_train_begin()
-    with pytest.raises(ValueError, match=f"is more of '{name}' better, or less"):
-        callback.better({name: 0.5})
-
-
-@pytest.mark.parametrize("kind", [optimizers.SGD, optimizers.Adam, optimizers.AdamW, optimizers.RMSprop])
-def test_an_option_that_an_optimizer_lacks_is_refused_in_its_own_name(kind):
-    class Own(kind):
-        def __init__(self, learning_rate=0.1, **options):
-            super().__init__(learning_rate, **options)
-
-    for each in (kind, Own):
-        with pytest.raises(TypeError, match=rf"^{each.__name__}: there is no argument 'decay' here; there are "):
-            each(decay=0.1)
-        assert each(0.5, clipnorm=1.0, name="mine").name == "mine"
-
-
 # What is refused
 
 
 COLUMN = {"a": [1.0, 2.0], "kind": ["u", "v"]}
 REFUSED = {
     "two weights a row": (lambda: net().fit(X, Y, sample_weight=np.ones((100, 2))), "one weight a row"),
-    "weights of too few rows": (lambda: net().fit(X, Y, sample_weight=np.ones(99)), r"shape \(99,\); expected"),
     "a negative weight": (lambda: net().fit(X, Y, sample_weight=-WEIGHTS), "row 0; expected 0 or more"),
-    "a weight of NaN": (lambda: net().evaluate(X, Y, sample_weight=WEIGHTS * np.nan), "is nan in row 0"),
     "weights for three outputs": (lambda: net().fit(X, Y, sample_weight=[WEIGHTS] * 3), "3 arrays of sample_weight"),
-    "a list of class weights": (lambda: net().fit(X, LABELS, class_weight=[1, 2]), "expected a dict {class: weight}"),
     "balanced": (lambda: net().fit(X, LABELS, class_weight="balanced"), "expected a dict {class: weight}"),
-    "a class by name": (lambda: net().fit(X, LABELS, class_weight={"1": 2.0}), "a class is '1'"),
-    "a negative class weight": (lambda: net().fit(X, LABELS, class_weight={1: -2.0}), "the weight of 1 is -2.0"),
     "classes that are none": (lambda: net().fit(X, Y, class_weight={1: 2.0}), "wants numbers of classes in y; row 0"),
-    "y beside a dataset": (lambda: net().fit(Dataset.from_batches(X, Y, [[0]]), Y), "nothing beside a Dataset"),
     "weights beside a dataset": (
         lambda: net().fit(Dataset.from_batches(X, Y, [[0]]), sample_weight=WEIGHTS),
         "nothing beside a Dataset",
     ),
     "single rows": (lambda: net().fit(Dataset.from_tensor_slices((X, Y))), r"single rows; make batches"),
-    "x alone": (lambda: net().fit(Dataset.from_tensor_slices(X).batch(5)), "expected .x, y. or"),
-    "four parts": (lambda: net().fit(Dataset.from_tensor_slices((X, Y, WEIGHTS, Y)).batch(5)), "gives 4 parts"),
-    "no steps": (lambda: net().fit(X, Y, steps_per_epoch=0), "steps_per_epoch is 0"),
-    "half an epoch": (lambda: net().fit(X, Y, initial_epoch=0.5), "initial_epoch is 0.5"),
-    "fewer y": (lambda: net().fit(X, Y[:50]), "x has 100 rows, y has 50 rows"),
     "columns for a matrix": (
         lambda: net().predict({"a": X[:, :1], "b": X[:, 1:]}),
         "dense: got columns a, b; expected",
     ),
     "a column that is not there": (lambda: on_columns().predict(COLUMN), "no column is called 'b'"),
-    "columns of other lengths": (lambda: on_columns().predict(COLUMN | {"b": [1.0]}), "one value a row"),
-    "other steps": (lambda: net().predict(X, batch_size="many"), "batch_size is 'many'"),
 }
 
 
@@ -883,22 +607,6 @@ def test_what_does_not_belong_there_is_refused(name):
     call, message = REFUSED[name]
     with pytest.raises((TypeError, ValueError), match=message):
         call()
-
-
-def test_a_model_after_a_refusal_is_as_before():
-    model = net()
-    for call in (lambda: model.fit(X, Y, sample_weight=-WEIGHTS), lambda: model.fit(X, Y[:50])):
-        with pytest.raises(ValueError):
-            call()
-    same(fitted(model, X, Y), descent(X, Y, np.ones(100))[0])
-
-
-def test_a_function_hears_of_a_model_with_weights_only_in_fit():
-    """What `fit` noted for its steps is gone when it is over: a step called by hand has no weights."""
-    model = net()
-    model.fit(X, Y, sample_weight=WEIGHTS, epochs=1, verbose=0)
-    loss = function(model.test_step)(X, Y)
-    assert float(loss) == pytest.approx(model.evaluate(X, Y), rel=1e-5)
 
 
 # Data that hold nothing
@@ -912,10 +620,7 @@ def batches_of(*counts):
 ROWS = Dataset.from_tensor_slices((X, Y))
 NOTHING = {  # data without rows or batches, and what the error says in fit
     "arrays": ((X[:0], Y[:0]), "x has 0 rows, y has 0 rows; expected as many in each, and at least one"),
-    "lists": (([], []), "x has 0 rows, y has 0 rows; expected as many in each, and at least one"),
-    "no y": ((X, Y[:0]), "x has 100 rows, y has 0 rows; expected as many in each"),
     "fewer y": ((X, Y[:3]), "x has 100 rows, y has 3 rows; expected as many in each"),
-    "a Dataset": ((ROWS.batch(2).take(0),), "the dataset gave no batch$"),
     "a filter": ((ROWS.filter(lambda x, y: False).batch(2),), "the dataset gave no batch$"),
     "a generator": ((batches_of(),), "the dataset gave no batch$"),
     "a batch without rows": ((batches_of(2, 0),), "x has 0 rows, y has 0 rows; expected as many in each"),
@@ -960,10 +665,9 @@ def iter_once():
     yield X[2:4], Y[2:4]
 
 
-@pytest.mark.parametrize("size", [100, 101, 10**6])
-def test_a_batch_larger_than_the_data_is_all_of_it(size):
-    assert len(net().fit(X, Y, batch_size=size, verbose=0).losses) == 1
-    assert net().evaluate(X, Y, batch_size=size) == net().evaluate(X, Y)
+def test_a_batch_larger_than_the_data_is_all_of_it():
+    assert len(net().fit(X, Y, batch_size=101, verbose=0).losses) == 1
+    assert net().evaluate(X, Y, batch_size=101) == net().evaluate(X, Y)
 
 
 @pytest.mark.parametrize("share, kept", [(0.001, 99), (0.99, 1), (0.5, 50)])

@@ -9,7 +9,6 @@ import pytest
 from course import tasks
 from levels_more.high_level import Callback, Sequential
 from levels_more.high_level.loop import LookAhead
-from levels_more.high_level.program import StepProgram
 from levels_more.low_level import eager
 from levels_more.mid_level import RANDOM, SGD, Dense, Dropout
 
@@ -122,12 +121,3 @@ def test_who_stops_it_finds_the_weights_of_the_history(how):
     assert model.history.epochs == again.history.epochs[:told]
     assert model.history.losses.tolist() == again.history.losses.tolist()
     assert all(map(np.array_equal, state(model), state(again)))
-
-
-def test_a_long_epoch_is_not_done_at_once(calls, monkeypatch):
-    """Ctrl-C waits no longer for it than for a piece."""
-    monkeypatch.setattr(StepProgram, "take_time", lambda program, *_: setattr(program, "steps_per_call", 20))
-    for size, longest in ((20, 20), (10, 0)):
-        calls.clear()
-        net().fit(X, Y, batch_size=size, epochs=4, verbose=0)
-        assert max(calls, default=0) == longest

@@ -1,4 +1,4 @@
-"""What the notebook more/05_text says: its text and its table, its head, its nets, its convolution, what stands in it."""
+"""What the notebook more/05_text says: its table, its head, its nets, its convolution, what stands in it."""
 
 import collections
 import math
@@ -44,25 +44,6 @@ def parts(cells):
         (source,) = [cell for cell in cells if start in cell]
         exec(source.split("\nsingle = ")[0], scope)
     return scope
-
-
-def test_the_text_is_sentences_of_few_characters_a_tenth_of_them_held_out():
-    lines = prose.FILE.read_text(encoding="utf-8").splitlines()
-    train, held = prose.read()
-    assert len(lines) == 613 and all(line[0].isupper() and line[-1] in ".?" for line in lines)
-    assert len(set(lines)) == 613 and len({*train, *held}) == 34  # with 64 a row of softmax is written out
-    assert len(train) + len(held) == sum(map(len, lines)) + 613
-    assert not {*train.splitlines()} & {*held.splitlines()}
-    readme = (build.ROOT / "data/README.md").read_text(encoding="utf-8")
-    assert "| `prose.txt` | 613 |" in readme
-
-
-def test_windows_ask_for_the_next_character():
-    x, y = prose.windows(prose.codes("abcde", "abcde"), 3)
-    assert x.tolist() == [[0, 1, 2], [1, 2, 3]] and y.tolist() == [[1, 2, 3], [2, 3, 4]] and x.dtype == np.int64
-    assert prose.batches(10, 3, 4).max() < 10 and (prose.batches(10, 3, 4) == prose.batches(10, 3, 4)).all()
-    w, b = prose.starting_weights([(3, 3), (1, 3)])
-    assert (b == 0.0).all() and 0.0 < np.abs(w).max() <= 1.0 and len({*w.ravel()}) == 9
 
 
 def test_the_table_has_the_losses_that_are_printed(printed):

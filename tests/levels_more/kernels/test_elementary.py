@@ -25,8 +25,8 @@ CLOSE += [1783366216531, 8958937768937, 139755218526789, 428224593349304, 570667
 
 
 def inputs(function, dtype):
-    """A million numbers over the whole range of the function, a million where it is used most, and the special ones."""
-    rng, n = np.random.default_rng(1), 10**6
+    """Numbers over the whole range of the function, as many where it is used most, and the special ones."""
+    rng, n = np.random.default_rng(1), 200_000
     if function in WAVES:
         wide = np.exp2(rng.uniform(-40, np.log2(FAR[dtype]), n)) * rng.choice([-1, 1], n)
         zeros = rng.integers(-(2**30), 2**30, n) * (np.pi / 2)  # numbers next to where one of the two is 0
@@ -66,7 +66,7 @@ def test_one_source_gives_the_same_bits_everywhere(function):
     x = inputs(function, "f8")
     program, kernel = in_program(function, x), in_kernel(function, x)
     assert same(program, kernel).all()
-    some = np.r_[0:20_000, 1_000_000:1_020_000, len(x) - len(SPECIAL) : len(x)]
+    some = np.r_[0:5_000, 200_000:205_000, len(x) - len(SPECIAL) : len(x)]
     assert same(program[some], np.array([function(v) for v in x[some].tolist()])).all()
 
 

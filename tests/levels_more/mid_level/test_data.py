@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import figures, tasks
+from course import tasks
 from levels_more.hardware import PLACE, placed_on
-from levels_more.kernels import counted
 from levels_more.low_level import (
     GradientTape,
     Tensor,
@@ -23,7 +22,6 @@ from levels_more.low_level import (
     exp,
     function,
     reduce_mean,
-    reduce_sum,
 )
 from levels_more.mid_level import DataLoader, Dataset
 
@@ -152,12 +150,6 @@ def test_elements_are_tensors_in_tuples_and_dicts():
         assert both["species"].tolist() == ["Adelie", "Gentoo"] and both["depth"].shape == (2,)
 
 
-def test_what_has_no_kernels_is_cast_in_the_pipeline():
-    data = Dataset.from_tensor_slices(np.array([[0, 255]], np.uint8)).map(lambda x: x / np.float32(255))
-    (row,) = data
-    assert row.dtype == np.float32 and row.numpy().tolist() == [0.0, 1.0]
-
-
 @pytest.mark.parametrize("value", [1e40, [1e40, 1.0], [[0.0], [-3.5e38]]])
 def test_a_number_too_large_for_float32_is_refused_as_constant_does(value):
     for make in (
@@ -172,15 +164,6 @@ def test_a_number_too_large_for_float32_is_refused_as_constant_does(value):
     (kept,) = Dataset.from_tensor_slices(np.array([1e40]))
     assert kept.numpy() == 1e40
     assert [x.numpy().item() for x in Dataset.from_tensor_slices([np.inf, 1e-46])] == [np.inf, 0.0]
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "uint64"])
-def test_row_numbers_of_any_width(dtype):
-    x, y = np.arange(4.0), np.arange(4.0) + 10.0
-    data = Dataset.from_batches(x, y, np.array([[0, 3], [2, 1]], dtype))
-    assert [(a.numpy().tolist(), b.numpy().tolist()) for a, b in data] == [([0, 3], [10, 13]), ([2, 1], [12, 11])]
-    data = Dataset.from_batches(x, y, [np.array([3, 0], dtype), np.array([1], dtype)])
-    assert [a.numpy().tolist() for a, _ in data] == [[3, 0], [1]]
 
 
 def test_a_generator_begins_anew_in_each_pass():
@@ -201,32 +184,14 @@ def in_one_array():
         yield held
 
 
-class InOneArray:
-    """The same, read by number."""
-
-    held = np.zeros(1, np.float32)
-
-    def __len__(self):
-        return 6
-
-    def __getitem__(self, row):
-        self.held[:] = row
-        return self.held
-
-
 FORMS = {  # what a generator may make of its array
     "an array": lambda x: x,
-    "a view": lambda x: x[::-1],
     "a pair": lambda x: (x, x),
-    "a dict": lambda x: {"x": x},
 }
 STAGES = {
-    "none": lambda data: data,
     "batch": lambda data: data.batch(2),
     "shuffle": lambda data: data.shuffle(6),
-    "prefetch": lambda data: data.prefetch(3),
     "a second pass of cache": lambda data: list(data := data.cache()) and data,
-    "filter": lambda data: data.filter(lambda *x: True).batch(6),
     "zip": lambda data: Dataset.zip(data, data).shuffle(6).map(lambda x, y: x),
 }
 
@@ -235,27 +200,8 @@ STAGES = {
 @pytest.mark.parametrize("form", FORMS)
 def test_each_element_keeps_its_numbers_if_a_generator_fills_one_array_anew(form, stage):
     found = list(STAGES[stage](Dataset.from_generator(lambda: map(FORMS[form], in_one_array()))))
-    first = [next(iter(x.values())) if form == "a dict" else x[0] if form == "a pair" else x for x in found]
+    first = [x[0] if form == "a pair" else x for x in found]
     assert sorted(float(n) for x in first for n in x.numpy().ravel()) == [0, 1, 2, 3, 4, 5]
-
-
-def test_each_element_keeps_its_numbers_if_a_function_or_an_object_fills_one_array_anew():
-    held = np.zeros(())
-
-    def filled(n):
-        held[...] = n
-        return held
-
-    assert listed(numbers(4).map(filled).batch(4)) == [[0, 1, 2, 3]]
-    assert listed(DataLoader(InOneArray(), batch_size=3)) == [[[0], [1], [2]], [[3], [4], [5]]]
-
-
-@pytest.mark.parametrize("given", [np.array(["a", "b"]), np.arange(2, dtype="i1"), np.arange(2.0)])
-def test_a_dataset_keeps_the_rows_of_an_array_that_is_changed_later(given):
-    data = Dataset.from_tensor_slices(given)
-    before = [str(x) for x in data]
-    given[:] = given[::-1].copy()
-    assert [str(x) for x in data] == before
 
 
 def test_zip_stops_with_the_shortest():
@@ -313,21 +259,11 @@ def test_loader_reads_what_has_a_length_and_items():
         Dataset.from_tensor_slices(Squares())
 
 
-def test_loader_takes_the_names_of_pytorch():
-    x = np.arange(10.0)
-    loader = DataLoader((x, x), batch_size=4, shuffle=True)
-    passes = [np.concatenate([a.numpy() for a, b in loader]) for _ in "12"]
-    assert len(loader) == 3 and (np.sort(passes[0]) == x).all() and (passes[0] != passes[1]).any()
-    assert listed(DataLoader(numbers(3))) == [[0], [1], [2]]
-    assert len(DataLoader(numbers(10), 4, drop_last=True)) == 2
-
-
 # In memory: compiled functions take a pass whole
 
 
-@pytest.mark.parametrize("size", [100, 96])
-def test_over_a_pass_equals_the_walk_to_the_last_bit(size):
-    task, results = tasks.rings(), []
+def test_over_a_pass_equals_the_walk_to_the_last_bit():
+    task, results, size = tasks.rings(), [], 96  # the last batch is shorter
 
     def fresh():
         return Dataset.from_tensor_slices((task.x, task.y)).shuffle(4000, seed=5).batch(size)
@@ -368,9 +304,7 @@ def test_row_numbers_pass_through_all_stages_that_need_no_rows():
     [
         numbers(4),
         numbers(4).map(abs).batch(2),
-        numbers(4).batch(2).filter(lambda x: True),
         numbers(4).batch(2).repeat(),
-        numbers(4).batch(2).batch(2),
     ],
 )
 def test_there_are_no_rows_where_a_stage_needs_elements(data):
@@ -450,60 +384,11 @@ def test_an_error_of_the_thread_arrives_in_its_place():
         assert len(seen) == 4 and isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-def test_a_tape_hears_nothing_of_the_thread():
-    """The pipeline runs on NumPy arrays, so that neither a tape nor a trace sees what the thread computes."""
-    data = numbers(50).map(lambda n: np.exp(np.float64(n) / 50) + 1.0).prefetch(2)
-    w = Variable(np.array(2.0))
-    with GradientTape() as tape:
-        loss = w * 0.0
-        for x in data:
-            loss = loss + w * x
-    assert len(tape.records) == 1 + 2 * 50
-    assert abs(float(tape.gradient(loss, w)) - sum(math.exp(n / 50) + 1 for n in range(50))) < 1e-9
-    traced = function(lambda w: reduce_sum(w * sum(float(x) for x in data)))
-    assert abs(float(traced(constant(np.ones(1)))) - sum(math.exp(n / 50) + 1 for n in range(50))) < 1e-9
-
-
 @pytest.mark.parametrize("ahead", [False, True])
 def test_a_function_that_returns_a_tensor_is_told(ahead):
     data = numbers(3).map(lambda n: exp(constant(float(n))))
     with pytest.raises(RuntimeError, match="element 0: TypeError: got a tensor; stages work on NumPy arrays"):
         next(iter(data.prefetch(2) if ahead else data))
-
-
-class Towns:
-    """Its keys are names, and a loader asks for numbers."""
-
-    sizes = {"Bern": 1.0, "Oslo": 2.0}
-
-    def __len__(self):
-        return len(self.sizes)
-
-    def __getitem__(self, name):
-        return self.sizes[name]
-
-
-class Short(Towns):
-    """It says two samples and has one."""
-
-    def __getitem__(self, k):
-        return [1.0][k]
-
-
-@pytest.mark.parametrize(
-    ("data", "kind", "words"),
-    [
-        (Towns(), KeyError, r"DataLoader: Towns\[0\] raises KeyError: 0; the keys are 0 to 1"),
-        (
-            Short(),
-            IndexError,
-            r"DataLoader: Short\[1\] raises IndexError: list index out of range; the keys are 0 to 1",
-        ),
-    ],
-)
-def test_a_sample_that_is_not_there_is_named(data, kind, words):
-    with pytest.raises(kind, match=words):
-        [*DataLoader(data, 2)]
 
 
 # Files
@@ -525,33 +410,21 @@ def test_columns_of_a_file(tmp_path):
     assert list(x) == ["depth", "kind"] and int(y) == 1
 
 
-@pytest.mark.parametrize("cells", [["16777217", ""], ["-16777217", "0.5"], ["1e39", "0.5"], ["-1e39", ""]])
-def test_a_column_is_as_wide_as_its_numbers(tmp_path, cells):
-    """What float32 would round to another whole number, or to infinity, is float64."""
-    path = write(tmp_path, "a,b\n" + "".join(f"1,{cell}\n" for cell in cells))
-    found = [row["b"].numpy().item() for row in Dataset.from_csv(path)]
-    assert found[0] == float(cells[0]) and (np.isnan(found[1]) if cells[1] == "" else found[1] == 0.5)
-
-
 @pytest.mark.parametrize(
-    "cells", [["1700000000.5", "1700000060.5"], ["1e-46", "0.5"], ["0.1", "0.10000000001"], ["-1e-300", "0"]]
+    "cells", [["16777217", ""], ["1e39", "0.5"], ["1700000000.5", "1700000060.5"], ["1e-46", "0.5"], ["-1e-300", "0"]]
 )
-def test_a_column_keeps_numbers_apart(tmp_path, cells):
-    """What float32 would make equal, or 0, is float64."""
-    (row,) = Dataset.from_csv(write(tmp_path, "b,c\n" + "".join(f"{cell},1\n" for cell in cells))).batch(2)
-    assert row["b"].dtype == np.float64 and row["b"].numpy().tolist() == [float(cell) for cell in cells]
+def test_a_column_is_as_wide_as_its_numbers(tmp_path, cells):
+    """What float32 would round to another whole number, to infinity or to 0, or make equal, is float64."""
+    (row,) = Dataset.from_csv(write(tmp_path, "a,b\n" + "".join(f"1,{cell}\n" for cell in cells))).batch(2)
+    assert row["b"].dtype == np.float64
+    assert np.array_equal(row["b"].numpy(), [float(cell or "nan") for cell in cells], equal_nan=True)
 
 
-@pytest.mark.parametrize("cells", [["0.1", "0.25"], ["0.5", "0.5"], ["-0.0", "0e5"], ["inf", "-inf"], ["0.5", "٠.٠"]])
+@pytest.mark.parametrize("cells", [["0.1", "0.25"], ["-0.0", "0e5"], ["0.5", "٠.٠"]])
 def test_a_column_is_no_wider_than_its_numbers(tmp_path, cells):
     (row,) = Dataset.from_csv(write(tmp_path, "b,c\n" + "".join(f"{cell},1\n" for cell in [*cells, ""]))).batch(3)
     assert row["b"].dtype == np.float32
     assert np.array_equal(row["b"].numpy(), np.float32([*map(float, cells), np.nan]), equal_nan=True)
-
-
-def test_words_that_python_takes_for_numbers(tmp_path):
-    (row,) = Dataset.from_csv(write(tmp_path, "code\n1_1\n1_2\n")).batch(2)
-    assert row["code"].tolist() == ["1_1", "1_2"]
 
 
 @pytest.mark.parametrize(
@@ -561,27 +434,14 @@ def test_words_that_python_takes_for_numbers(tmp_path):
         ('a,b\n"1\n",2\n3\n', {}, r"table.csv, line 4: \['3'\] beneath 2 names"),
         ("a,b\n1,9007199254740993\n2,\n", {}, "line 2, column b: '9007199254740993' would be rounded, because gaps"),
         ("a,b\n1,0.5\n2,1e400\n", {}, "table.csv, line 3, column b: '1e400' would become inf"),
-        ("a,b\n1,0.5\n2,-1e9999999999999999999\n", {}, "line 3, column b: '-1e9999999999999999999' would become -inf"),
         ("a,b\n1,1e-400\n", {}, "line 2, column b: '1e-400' would become 0.0"),
-        ("id,y,id\n1,2,3\n", {}, "table.csv, line 1: 2 columns are called 'id'; expected each name once"),
         ("id,id,y\n", {}, "table.csv, line 1: 2 columns are called 'id'; expected each name once"),
-        ("a,b\n1,5\n2,1_2\n", {}, "line 3, column b: '1_2' among numbers"),
         ("a,b\n1,2\n", {"label_name": "c"}, "no column is called 'c'; there are a, b"),
-        ("a,b\n", {}, r"table.csv, line 1: \['a', 'b'\] and no rows beneath; expected at least one"),
         ("", {}, "table.csv, line 1: the file is empty; expected a line with the names of the columns"),
-        ("\n\n", {}, "the file is empty"),
-        ("\ufeff", {}, "the file is empty"),
         ("a;b\n1;2\n", {}, "line 1: 'a;b' is one name, as it holds no comma; save the table with commas"),
-        ("a\tb\n1\t2\n", {}, "is one name, as it holds no comma"),
         ("5.1,3.5,setosa\n4.9,3.0,setosa\n", {}, "line 1: '5.1' is a number; expected the names of the columns"),
         ("a,b\n1,2\n3,4,5\n", {}, r"line 3: \['3', '4', '5'\] beneath 2 names"),
-        (
-            "a\n12345678901234567891\n",
-            {},
-            "line 2, column a: '12345678901234567891' would be rounded, .* letter in front",
-        ),
         ("a\nNA\n1\n", {}, "line 2, column a: 'NA' among numbers; na_value='NA' makes it a missing one"),
-        ("a\n1\n0x10\n", {}, "line 3, column a: '0x10' among numbers"),
         ('a\n1\n"1,000"\n', {}, "line 3, column a: '1,000' among numbers"),
     ],
 )
@@ -594,15 +454,11 @@ def test_a_mistake_in_a_file_is_found_by_line_and_column(tmp_path, text, options
     ("text", "line", "what"),
     [
         ('size,city\n1,Bern\n2,"Oslo\n3,Rome\n4,Lima\n', 3, "a quote opens in this row and never closes"),
-        ('size,city\n1,Bern\n2,Oslo\n3,"Rome\n4,Lima', 4, "a quote opens in this row and never closes"),
-        ('size,"city\n1,Bern\n2,Oslo\n', 1, "a quote opens in this row and never closes"),
         ('size,city\n1,"Bern\n2,"Oslo"\n3,Rome\n', 2, "text follows a closing quote in this row; is a quote missing"),
-        ('size,city\n1,"Bern" \n2,Oslo\n', 2, "text follows a closing quote"),
-        ('size,city\n1,"a \\"big\\" one"\n', 2, "a quote inside a cell in quotes is written twice"),
         ('size,city\n1,"two\nlines"\n2,"Oslo\n', 4, "a quote opens in this row and never closes"),
     ],
 )
-@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
 def test_a_quote_that_never_closes_swallows_no_rows(tmp_path, text, line, what, ends):
     path = tmp_path / "table.csv"
     path.write_bytes(text.replace("\n", ends).encode())
@@ -633,27 +489,14 @@ def test_a_cell_may_be_longer_than_pythons_own_limit(tmp_path):
     assert csv.field_size_limit() == limit
 
 
-def test_a_text_that_makes_an_array_too_large_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("levels_more.mid_level.csv_files.host_memory", lambda: 2**20)
-    path = write(tmp_path, "n,text\n" + "1,a\n" * 1000 + f"2,{'b' * 200}\n")
-    with pytest.raises(ValueError, match="line 1002, column text: a text of 200 letters makes an array of 1,001 texts"):
-        Dataset.from_csv(path)
-
-
 @pytest.mark.parametrize(
     ("cells", "right"),
     [
-        (["00501", "02134", "10001"], "as they are"),
         (["10001", "2134", "00501"], "as they are"),  # only the last says that these are codes
         (["1.5", "007"], "as they are"),
-        (["-01", "5"], "as they are"),
-        (["A7", "012", ""], "as they are"),
-        (["12", "", "03"], "as they are"),
         (["٠٠٥٠١", "٢"], "as they are"),
         (["0", "10", "-0"], [0, 10, 0]),
-        (["0.5", "-0.25", "+0"], [0.5, -0.25, 0.0]),
         (["0e5", ".5"], [0.0, 0.5]),
-        ([" 5", "7 "], [5, 7]),
     ],
 )
 def test_codes_keep_the_zeros_in_front(tmp_path, cells, right):
@@ -676,8 +519,6 @@ def test_a_float_of_sixteen_digits_is_no_count(tmp_path):
             "n,city\n1,Bern\n2,Zürich\n".encode("latin-1"),
             "line 3: byte 0xfc is no text in UTF-8; save the table as CSV in UTF-8",
         ),
-        ("n,city\n1,Bern\n".encode("utf-16"), "line 1: byte 0xff is no text"),
-        (b"PK\x03\x04\x14\0\x06\0\xff\xfe\x80", "line 1: byte 0xff is no text"),
         (b"n,city\n1,Bern\0\n" + b"2,Rome\n" * 9, "line 2: byte 0x00 is no text"),
         ("n,city\n1,Zürich\n2,Ü".encode()[:-1], "line 3: byte 0xc3 is no text"),
     ],
@@ -696,8 +537,6 @@ def test_a_file_that_is_no_text_is_told(tmp_path, data, what):
     ("make", "words"),
     [
         (lambda: Dataset.from_tensor_slices((np.ones(3), np.ones(4))), r"arrays of \[3, 4\] rows"),
-        (lambda: Dataset.from_tensor_slices(np.ones((0, 2))), r"arrays of \[0\] rows"),
-        (lambda: Dataset.from_tensor_slices(()), r"arrays of \[\] rows"),
         (lambda: Dataset.from_batches(np.ones(3), np.ones(4), [[0]]), r"arrays of \[3, 4\] rows"),
         *(
             (
@@ -707,11 +546,8 @@ def test_a_file_that_is_no_text_is_told(tmp_path, data, what):
             for rows in ([], [[0], []], [[0, -1], [1]], [[0, -1]], [[0.5]], np.arange(3), [[0], [[1, 2]]])
         ),
         (lambda: Dataset.from_tensor_slices([np.ones(3), np.ones(4)]), "several arrays go into a tuple"),
-        (lambda: numbers(3).batch(4, drop_remainder=True), "3 elements make no batch of 4"),
         (lambda: numbers(3).shard(5, 4).batch(1, drop_remainder=True), "batch: 0 elements make no batch of 1"),
-        (lambda: len(numbers(3).repeat()), "never ends"),
         (lambda: list(numbers(3).repeat()), "never ends"),
-        (lambda: list(numbers(3).map(abs).filter(lambda n: True).repeat()), "never ends"),
     ],
 )
 def test_what_cannot_be_is_said(make, words):
@@ -724,17 +560,8 @@ UNLIKE = {  # two elements that make no batch, and what the error says of them
         [{"x": 1.0, "y": 2}, {"x": 3.0}],
         r"{'x': 'float32\[\]', 'y': 'int64\[\]'}, and element 1 is {'x'",
     ),
-    "a key too many": ([{"x": 1.0}, {"x": 3.0, "y": 2}], "{'x': .*}, and element 1 is {'x': .*, 'y': .*}"),
-    "a shorter tuple": ([(1.0, 2.0), (3.0,)], r"\('float32\[\]', 'float32\[\]'\), and element 1 is \('float32\[\]',\)"),
     "a tuple and a number": ([1.0, (2.0,)], r"float32\[\], and element 1 is \('float32\[\]',\)"),
-    "a dict and a number": ([{"a": 1.0}, 2.0], r"{'a': 'float32\[\]'}, and element 1 is float32\[\]"),
     "other lengths": ([[1, 2], [3]], r"int64\[2\], and element 1 is int64\[1\]"),
-    "other axes": ([np.ones(2), np.ones((2, 1))], r"float64\[2\], and element 1 is float64\[2, 1\]"),
-    "text and numbers": (["a", 1.0], r"text\[\], and element 1 is float32\[\]"),
-    "deep inside": (
-        [({"a": 1.0}, 2), ({"a": [1.0]}, 2)],
-        r".*, and element 1 is \({'a': 'float32\[1\]'}, 'int64\[\]'\)",
-    ),
 }
 
 
@@ -748,11 +575,6 @@ def test_elements_that_make_no_batch_are_shown(name):
     later = Dataset.from_generator(lambda: iter([elements[0]] * 5 + elements[1:])).batch(2)
     with pytest.raises(ValueError, match="^batch: element 4 is .*, and element 5 is "):
         list(later)
-
-
-def test_words_beside_numbers_are_no_array():
-    with pytest.raises(TypeError, match=r"expected numbers or text, got both: \['a', 1.0\]"):
-        Dataset.from_tensor_slices(["a", 1.0])
 
 
 def test_a_function_that_fails_is_found_by_stage_and_element():
@@ -781,30 +603,6 @@ def test_nothing_left_is_no_error():
 # Pictures
 
 
-def test_the_pipeline_is_drawn_from_what_its_stages_say():
-    x = np.ones((4000, 2))
-    data = Dataset.from_tensor_slices((x, x[:, :1])).shuffle(1000).batch(100)
-    text = figures.pipeline(data, next(iter(data))).text
-    for words in (
-        "the rows stay where they are",
-        "4,000 rows of 2 + 1 numbers",
-        "up to 1,000 row numbers",
-        "(100, 2) and (100, 1)",
-    ):
-        assert words in text
-    data = data.map(lambda x, y: {"x": x}).prefetch(2)
-    text = figures.pipeline(data, next(iter(data))).text
-    assert "prefetch(2): up to 2 batches, ready. your loop: one batch: x (100, 2)." in text and "stay" not in text
-    assert repr(data) == "from_tensor_slices → shuffle(1000) → batch(100) → map(<lambda>) → prefetch(2)"
-
-
-def test_the_time_line_says_what_was_saved():
-    alone = [("read", 0.0, 0.004), ("train", 0.004, 0.01), ("read", 0.01, 0.014), ("train", 0.014, 0.02)]
-    ahead = [("read", 1.0, 1.004), ("train", 1.004, 1.01), ("read", 1.004, 1.008), ("train", 1.01, 1.016)]
-    assert "2 batches in 16 ms instead of 20 ms: reading hides" in figures.timeline({"a": alone, "b": ahead}).text
-    assert "nothing is hidden" in figures.timeline({"a": alone, "b": alone}).text
-
-
 @pytest.mark.parametrize("drop", [False, True])
 def test_a_shard_in_batches(drop):
     """Ten rows in two shards of five: with batches of two, the last one is shorter, or is dropped."""
@@ -814,24 +612,6 @@ def test_a_shard_in_batches(drop):
     assert len(shard) == len(found)
     whole = Dataset.from_tensor_slices((np.arange(10.0),)).shard(2, 1).batch(5, drop_remainder=drop)
     assert [rows.numpy().tolist() for (rows,) in whole] == [[1.0, 3.0, 5.0, 7.0, 9.0]]
-
-
-def test_small_batches_are_taken_several_in_one_launch():
-    x = np.arange(4000.0).reshape(1000, 4)
-    for size in (None, 7, 10):
-        data = Dataset.from_tensor_slices((x, {"y": x[:, :1]}))
-        data = data.batch(size) if size else data
-        rows, found = [*data.make()], [*data]
-        assert all(
-            np.array_equal(a.numpy(), x[i]) and np.array_equal(b["y"].numpy(), x[i, :1])
-            for (a, b), i in zip(found, rows, strict=True)
-        )
-        assert counted(lambda data=data: [*data])[0] < 20
-    with GradientTape() as tape:  # who listens hears of each
-        batches = [*data]
-    assert [op for op, *_ in tape.records] == ["gather"] * 200 and len(batches) == 100
-    large = Dataset.from_tensor_slices(np.ones((8, 2**14), "f4")).batch(2)
-    assert counted(lambda: [*large])[0] == 4
 
 
 def test_nothing_is_taken_before_its_turn():

@@ -8,9 +8,8 @@ import pytest
 
 from levels_more import kernels, torch
 from levels_more import tensorflow as tf
-from levels_more.high_level import Sequential
 from levels_more.low_level import GradientTape, Variable, apply, constant, eager, function, nn
-from levels_more.mid_level import BinaryCrossentropy, Dense, losses
+from levels_more.mid_level import BinaryCrossentropy, losses
 from levels_more.torch.nn import functional as F
 
 INF = np.inf
@@ -135,23 +134,6 @@ def test_the_cross_entropy_of_a_far_logit_keeps_its_digits(dtype):
 
 def costs_of(y, z):
     return apply("logits_crossentropy", y, z)
-
-
-@DTYPES
-def test_a_net_whose_logits_are_masked_learns(dtype):
-    """As an action that is not allowed: the mask is added to what the net says."""
-    x, y = np.random.default_rng(0).normal(size=(64, 2)).astype(dtype), np.arange(64) % 2
-    net, mask = Sequential([Dense(3)]), np.array([0.0, 0.0, -INF], dtype)
-    loss, w = losses.SparseCategoricalCrossentropy(from_logits=True), None
-    before, after = [], []
-    for step in range(20):
-        with GradientTape() as tape:
-            value = loss(y, net(x) + mask)
-        w = w or net.trainable_variables
-        for v, dv in zip(w, tape.gradient(value, w), strict=True):
-            v.assign(v - 0.1 * dv)
-        (before if step == 0 else after).append(float(value))
-    assert np.isfinite(after).all() and after[-1] < before[0]
 
 
 @DTYPES

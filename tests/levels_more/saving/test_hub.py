@@ -1,6 +1,5 @@
 """A model put on a hub and fetched again, over the loopback; what is missing or broken is told; and no code is loaded."""
 
-import inspect
 import os
 import re
 import subprocess
@@ -13,19 +12,10 @@ import pytest
 
 from course.author.build import ROOT, environment
 from levels_more.high_level import Sequential
-from levels_more.mid_level import Adam, Dense, Layer
+from levels_more.mid_level import Adam, Dense
 from levels_more.saving import from_pretrained, load_model
 
 X = np.linspace(-9, 9, 20).reshape(-1, 2)
-
-
-class Doubled(Layer):
-    def call(self, x):
-        return x * 2.0
-
-
-def halved(x):
-    return x * 0.5
 
 
 def net(*layers):
@@ -76,41 +66,11 @@ def printed(program, *lines):
 ASKED = "print(model.predict(np.linspace(-9, 9, 20).reshape(-1, 2)).tolist())"
 
 
-@pytest.mark.parametrize("name", ["m", "two words", "it's", *['a "b"', "c\\d", "{x} ```"] * (os.name != "nt")])
+@pytest.mark.parametrize("name", ["it's", *['a "b" c\\d {x} ```'] * (os.name != "nt")])
 def test_the_program_on_a_card_runs_as_it_stands(tmp_path, name):
     model = net(Dense(4, "relu"))
     model.save_pretrained(tmp_path / name)
     assert printed(program_of(tmp_path / name), ASKED) == str(model.predict(X).tolist())
-
-
-def test_no_word_of_a_card_begins_a_program(tmp_path):
-    model = Sequential([Dense(1)], name="net\n```python\nraise SystemExit\n```")
-    model.build((None, 2), "float32")
-    words = {"data": "rings\n```python\nraise SystemExit\n```", "license": "mit\n```", "metrics": {"a\n```": 1.0}}
-    model.save_pretrained(tmp_path / "m", **words)
-    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
-    assert card.count("\n```") == 2
-    assert printed(program_of(tmp_path / "m"), ASKED) == str(model.predict(X).tolist())
-
-
-def test_the_program_on_a_card_says_where_ones_own_classes_go(tmp_path):
-    model = net(Doubled(), Dense(2, halved))
-    model.save_pretrained(tmp_path / "m")
-    program = program_of(tmp_path / "m")
-    line = "# here import Doubled, halved: they are your own, and a model has no code\n"
-    assert line in program
-    source = inspect.getsource(Doubled) + inspect.getsource(halved)
-    whole = program.replace(line, f"from levels_more.mid_level import Layer\n{source}")
-    assert printed(whole, ASKED) == str(model.predict(X).tolist())
-
-
-def test_a_card_of_ones_own_stays_and_the_model_is_new(tmp_path):
-    first, second = net(), net()
-    first.save_pretrained(tmp_path / "m")
-    (tmp_path / "m" / "README.md").write_text("mine")
-    second.save_pretrained(tmp_path / "m")
-    assert (tmp_path / "m" / "README.md").read_text() == "mine"
-    assert (from_pretrained(str(tmp_path / "m")).predict(X) == second.predict(X)).all()
 
 
 @pytest.fixture
@@ -201,30 +161,3 @@ def test_what_is_missing_or_broken_is_told(hub):
 def test_who_may_not_write_is_told(hub):
     (refused,) = hub(PUSH, HF_TOKEN="hf_other")
     assert refused.startswith("OSError: push_to_hub: me/rings: the hub refuses with status 401; log in"), refused
-
-
-def test_a_folder_without_a_model_is_told(tmp_path):
-    for load in (from_pretrained, load_model):
-        with pytest.raises(
-            FileNotFoundError, match="weights.safetensors is not there: this is no folder that `save` made"
-        ):
-            load(str(tmp_path))
-
-
-def test_a_revision_is_a_text():
-    with pytest.raises(TypeError, match="from_pretrained: revision is 3; expected a text"):
-        from_pretrained("me/rings", revision=3)
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ({"data": 3}, "save_pretrained: data is 3; expected a text"),
-        ({"metrics": ["accuracy"]}, "save_pretrained: metrics is .*; expected a dict"),
-        ({"license": 3}, "save_pretrained: license is 3"),
-    ],
-)
-def test_words_that_no_card_takes(words, told, tmp_path):
-    with pytest.raises(TypeError, match=told):
-        net().save_pretrained(tmp_path / "m", **words)
-    assert not list(tmp_path.iterdir())

@@ -1,8 +1,6 @@
 """A model that leaves the house: saved, loaded elsewhere, refused where it is damaged, and run without `levels`."""
 
-import copy
 import json
-import pickle
 import struct
 import subprocess
 import sys
@@ -41,7 +39,7 @@ from levels_more.mid_level import (
     RMSprop,
     squared_error,
 )
-from levels_more.saving import export, files, load_model, save
+from levels_more.saving import export, load_model, save
 from levels_more.saving import model as saving
 
 DRAW = np.random.default_rng(0)
@@ -104,12 +102,7 @@ def own_parts():
     return Residual(4, inner=Sequential([scale, Dense(4, "tanh")]), name="mine")
 
 
-def one_twice():
-    layer = Dense(3, "tanh")
-    return Sequential([layer, layer, Dense(1, "sigmoid")])
-
-
-ONE_OUTPUT = [plain, all_layers, own_parts, one_twice]
+ONE_OUTPUT = [plain, all_layers, own_parts]
 SCHEDULE = ExponentialDecay(0.01, 7, decay_rate=0.9)
 OPTIMIZERS = [
     SGD(0.05, momentum=0.9, nesterov=True),
@@ -149,18 +142,6 @@ def test_a_loaded_model_predicts_and_trains_on_as_if_nothing_had_happened(make, 
     assert fit(model, 2) == fit(loaded, 2)
     same(model, loaded)
     assert loaded.evaluate(X, Y) == model.evaluate(X, Y)
-
-
-@pytest.mark.parametrize(
-    "copied", [copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))], ids=["copy", "pickle"]
-)
-@pytest.mark.parametrize("make", ONE_OUTPUT)
-def test_a_copy_of_a_model_trains_on_as_the_model_does(make, copied):
-    model = trained(make)
-    other = copied(model)
-    assert other.predict(X).tolist() == model.predict(X).tolist()
-    assert fit(model, 2) == fit(other, 2)
-    same(model, other)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda optimizer: type(optimizer).__name__)
@@ -207,22 +188,6 @@ def test_not_compiled_frozen_and_float64(tmp_path):
         loaded.fit(X, Y)
 
 
-def test_a_call_that_was_refused_leaves_no_trace(tmp_path):
-    model = built(plain())
-    with pytest.raises(ValueError, match="inner sizes 5 and 3 differ"):
-        model.predict(np.ones((2, 5), "f4"))
-    model.save(tmp_path / "m")
-    assert load_model(tmp_path / "m").predict(X).tolist() == model.predict(X).tolist()
-
-
-def test_a_file_that_is_missing_is_not_called_damaged(tmp_path):
-    model = Sequential([Dense(1)])
-    model.build((1, 2))
-    with pytest.raises(FileNotFoundError, match="none.weights.h5: FileNotFoundError: ") as error:
-        model.load_weights(tmp_path / "none.weights.h5")
-    assert "Take another copy" not in str(error.value)
-
-
 def test_weights_that_are_nan_or_infinite_are_numbers_too(tmp_path):
     model = plain()
     model.build((None, 3))
@@ -257,25 +222,6 @@ def test_a_fresh_process_loads_and_trains_on(tmp_path):
     assert np.load(tmp_path / "losses.npy").tolist() == fit(model, 2)
 
 
-ALONE = """
-import sys
-from levels_more.high_level import Input, Sequential
-from levels_more.mid_level import Dense
-model = Sequential([Input((2,)), Dense(1)])
-assert not {"onnx", "safetensors", "huggingface_hub"} & {*sys.modules}
-model.save("model")
-model.save_weights("numbers")
-model.load_weights("numbers")
-model.export("net.onnx")
-model.save_pretrained("shared")
-"""
-
-
-def test_a_model_saves_itself_though_nobody_has_imported_saving(tmp_path):
-    subprocess.run([sys.executable, "-c", ALONE], cwd=tmp_path, env=build.environment(build.ROOT), check=True)
-    assert {path.name for path in tmp_path.iterdir()} == {"model", "numbers", "net.onnx", "shared"}
-
-
 # What cannot be saved -------------------------------------------------------------------------------------------------
 
 
@@ -291,16 +237,6 @@ def an_array(path):
     built(Sequential([Scale([1.0], extra=np.ones(3))])).save(path)
 
 
-def same_name(path):
-    built(Sequential([type("Dense", (Scale,), {})([1.0])])).save(path)
-
-
-def foreign_variables(path):
-    model = trained()
-    model.layers = model.layers[:1]
-    model.save(path)
-
-
 def built(model):
     model.build((None, 3))
     return model
@@ -312,34 +248,12 @@ def built(model):
         (not_built, "sequential is not built; call model.build"),
         (lambda_argument, "functions that `def` gave a name"),
         (an_array, "an argument is array"),
-        (same_name, "you have a class Dense, and so have we"),
-        (foreign_variables, "trains a variable that is in no part"),
     ],
 )
 def test_what_cannot_be_saved_leaves_nothing_behind(attempt, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         attempt(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("fails_at", ["fsync", "replace"])
-def test_a_full_disk_leaves_the_old_folder_whole(fails_at, tmp_path, monkeypatch):
-    model = trained()
-    model.save(tmp_path / "m")
-    before = {p.name: p.read_bytes() for p in (tmp_path / "m").iterdir()}
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    fit(model, 3)
-    monkeypatch.setattr(files.os, fails_at, full)
-    with pytest.raises(OSError, match="No space left"):
-        model.save(tmp_path / "m")
-    assert {p.name: p.read_bytes() for p in (tmp_path / "m").iterdir()} == before
-    assert [p.name for p in tmp_path.iterdir()] == ["m"]
-    monkeypatch.undo()
-    model.save(tmp_path / "m")
-    assert {p.name: p.read_bytes() for p in (tmp_path / "m").iterdir()} != before
 
 
 def test_nothing_but_a_model_is_replaced(tmp_path):
@@ -430,53 +344,27 @@ def together(parts, folder):
     saving.put(arrays, folder)
 
 
-HUGE = {"a": {"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 2**62]}}
 DAMAGE = {
     "no config": lambda folder: (folder / CONFIG).unlink(),
     "no weights": lambda folder: (folder / WEIGHTS).unlink(),
-    "no optimizer": lambda folder: (folder / MEMORY).unlink(),
     "empty config": put(CONFIG, b""),
-    "half a config": cut(CONFIG, 200),
     "config of bytes": put(CONFIG, bytes(range(256))),
-    "config is a list": put(CONFIG, b"[1, 2]"),
-    "config is a number": put(CONFIG, b"7"),
     "config is deep": put(CONFIG, b"[" * 100_000),
-    "long number": change(CONFIG, "4", "4" * 5000),
-    "no format": change(CONFIG, '"format"', '"fromat"'),
     "new format": change(CONFIG, "levels 1", "levels 2"),
-    "no model": change(CONFIG, '"model"', '"modle"'),
     "model is a layer": change(CONFIG, '"Sequential"', '"Dense"'),
-    "no class": change(CONFIG, '"class"', '"klass"'),
     "unknown class": change(CONFIG, '"Dense"', '"os.system"'),
-    "class is a list": change(CONFIG, '"Dense"', '["Dense"]'),
-    "class is a path": change(CONFIG, '"Dense"', '"../../Dense"'),
     "class of python": change(CONFIG, '"Dense"', '"__import__"'),
     "unknown function": change(CONFIG, '"relu"', '{"def": "print"}'),
-    "unknown activation": change(CONFIG, '"relu"', '"eval"'),
-    "activation is a number": change(CONFIG, '"relu"', "5"),
-    "more numbers than the file has": change(CONFIG, "4", "4444"),
     "absurd units": change(CONFIG, "4", "4000000000000"),
-    "negative units": change(CONFIG, "4", "-4"),
     "no such part": change(CONFIG, '"relu"', '{"is": 77}'),
-    "unhashable part": change(CONFIG, '"relu"', '{"is": []}'),
     "unknown option": change(CONFIG, '"arguments"', '"options": {"colour": "red"}, "arguments"'),
-    "arguments of text": change(CONFIG, '"arguments"', '"arguments": "abc", "old"'),
-    "negative input": change(CONFIG, "[\n     3\n", "[\n     -3\n"),
-    "input of another width": change(CONFIG, "[\n     3\n", "[\n     30\n"),
     "trained is unknown": change(CONFIG, '"layers.0.kernel"', '"layers.9.kernel"'),
-    "other units": change(CONFIG, "4", "3"),
-    "empty weights": put(WEIGHTS, b""),
     "half of the weights": cut(WEIGHTS, 300),
-    "one byte less": lambda folder: cut(WEIGHTS, (folder / WEIGHTS).stat().st_size - 1)(folder),
     "weights of noise": put(WEIGHTS, bytes(range(256)) * 4),
     "absurd header": put(WEIGHTS, struct.pack("<Q", 2**60) + b"{}" * 400),
-    "absurd shape": put(WEIGHTS, header(HUGE, bytes(400))),
     "a pickle": put(WEIGHTS, b"\x80\x04\x95" + bytes(400)),
     "other dtype": retype("f8"),
-    "half precision": retype("f2"),
     "missing array": other_array(lambda a: {k: v for k, v in a.items() if k != "layers.0.bias"}),
-    "extra array": other_array(lambda a: a | {"../../etc/passwd": np.ones(1, "f4")}),
-    "other shape": other_array(lambda a: a | {"layers.0.bias": np.ones((4, 1), "f4")}),
     "other optimizer": change(CONFIG, '"adam"', '"sgd"'),
 }
 
@@ -509,13 +397,6 @@ def refused(folder):
     assert type(error.value) in (ValueError, OSError, FileNotFoundError) and tables == saving.INITIALIZERS
 
 
-def test_what_is_put_together_again_is_the_same(whole, parts, tmp_path):
-    together(parts, tmp_path / "m")
-    before = (tmp_path / "m" / WEIGHTS).read_bytes()
-    load_model(tmp_path / "m").save(tmp_path / "again")
-    assert (tmp_path / "again" / WEIGHTS).read_bytes() == before and apart(tmp_path / "again") == whole
-
-
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_or_hostile_folder_is_one_clear_error(damage, parts, tmp_path):
     DAMAGE[damage](parts)
@@ -530,7 +411,7 @@ def test_a_model_without_a_checksum_is_refused(whole, tmp_path):
         load_model(tmp_path)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_cut_and_any_byte(whole, parts, tmp_path, data):
     """The file, cut off anywhere: refused. A byte changed anywhere in a part: refused, or a model, but no other error."""
@@ -601,6 +482,7 @@ def test_pretrained_models_load_by_name():
         load_model("ring")
 
 
+@pytest.mark.weekly  # trains both of them anew
 def test_pretrained_models_are_what_their_function_makes(tmp_path):
     pretrained.make_models(tmp_path)
     for file in pretrained.MODELS.glob("*/*"):  # the stored ones are older than the names of layers: dense_1, …
@@ -641,15 +523,10 @@ def agree(model, path, *inputs):
 
 
 LAYERS = {
-    **{
-        f"Dense {name}": lambda name=name: [Dense(5, name)]
-        for name in ("linear", "relu", "sigmoid", "tanh", "softmax", "elu")
-    },
+    **{f"Dense {name}": lambda name=name: [Dense(5, name)] for name in ("relu", "tanh", "softmax", "elu")},
     "Dense erf": lambda: [Dense(5, low_level.erf)],
-    "no bias": lambda: [Dense(5, use_bias=False)],
     "Activation": lambda: [Activation(nn.log_softmax)],
     "BatchNormalization": lambda: [Dense(4), BatchNormalization(0.5)],
-    "Dropout": lambda: [Dropout(0.5)],
     "Flatten": lambda: [Embed(), Flatten(), Dense(2)],
 }
 
@@ -659,22 +536,23 @@ class Embed(Layer):
         return concat([x[:, None], x[:, None] * 2.0], 1)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.parametrize(
+    "layers, dtype", [*((layers, "f4") for layers in LAYERS), ("Dense erf", "f8"), ("Flatten", "f8")]
+)
 def test_every_layer_runs_in_onnxruntime(layers, dtype, tmp_path):
     model = Sequential(LAYERS[layers]())
     model.build((None, 3), dtype)
     if any(v.trainable for v in model.variables):
         model.compile("sgd", "mse")
         model.fit(X.astype(dtype), model.predict(X.astype(dtype)) * 0.5, epochs=2, verbose=0)
-    if dtype == "f8" and layers in ("Dense elu", "Dense erf"):
+    if dtype == "f8" and layers == "Dense erf":
         with pytest.raises(Exception, match="NOT_IMPLEMENTED"):  # onnxruntime has neither Elu nor Erf in float64
             agree(model, tmp_path / "m.onnx", X.astype(dtype))
         return
     agree(model, tmp_path / "m.onnx", X.astype(dtype))
 
 
-@pytest.mark.parametrize("make", ONE_OUTPUT)
+@pytest.mark.parametrize("make", [all_layers, own_parts])
 def test_whole_models_run_in_onnxruntime(make, tmp_path):
     agree(trained(make), tmp_path / "m.onnx", X)
 
@@ -755,11 +633,10 @@ class Counts(Layer):
         (Noise, "no ONNX form is known for random_normal"),
         (ByRows, "computes with the number of rows"),
         (Counts, "assigns to a variable"),
-        (None, "is not built; call model.build"),
     ],
 )
 def test_what_cannot_be_exported_is_one_clear_error(layer, message, tmp_path):
-    model = plain() if layer is None else built(Sequential([layer()]))
+    model = built(Sequential([layer()]))
     with pytest.raises(ValueError, match=message):
         export(model, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []

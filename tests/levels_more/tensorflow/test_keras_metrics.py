@@ -1,7 +1,5 @@
 """Precision, Recall and AUC of Keras. The numbers are those of Keras 3.15.1."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -18,18 +16,13 @@ SOME = [0, 1, 1, 0]
 NUMBERS = {  # (y_true, y_pred, sample_weight): precision, recall, AUC
     "ties": ((Y, P, None), 0.380952388, 0.470588237, 0.367007673),
     "weights": ((Y, P, W), 0.365041941, 0.417252123, 0.322980076),
-    "weights in a column": ((Y, P, W[:, None]), 0.365041941, 0.417252123, 0.322980076),
     "weights of 0": ((Y, P, W * 0), 0.0, 0.0, 0.0),
     "whole labels": ((Y.astype(int), P, None), 0.380952388, 0.470588237, 0.367007673),
-    "true and false": ((Y.astype(bool), P, None), 0.380952388, 0.470588237, 0.367007673),
-    "rows": ((Y[:, 0], P[:, 0], None), 0.380952388, 0.470588237, 0.367007673),
     "rows and a column": ((Y[:, 0], P, None), 0.380952388, 0.470588237, 0.367007673),
-    "float64": ((Y.astype("f8"), P.astype("f8"), None), 0.380952388, 0.470588237, 0.367007673),
     "at the threshold": ((SOME, [0.5, 0.5, 0.6, 0.4], None), 1.0, 0.5, 0.875),
     "all alike": ((SOME, [0.5] * 4, None), 0.0, 0.0, 0.5),
     "only ones": (([1, 1, 1], [0.2, 0.7, 0.9], None), 1.0, 0.666666687, 0.0),
     "only zeros": (([0, 0, 0], [0.2, 0.7, 0.9], None), 0.0, 0.0, 0.0),
-    "right": (([0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0], None), 1.0, 1.0, 1.0),
     "wrong": (([0, 0, 1, 1], [1.0, 1.0, 0.0, 0.0], None), 0.0, 0.0, 0.0),
     "classes": (([0, 1, 1], [0, 1, 0], None), 1.0, 0.5, 0.75),
     "soft labels": (([0.3, 1.0], [0.7, 0.7], None), 1.0, 1.0, 0.0),
@@ -70,10 +63,7 @@ def test_they_add_up_over_batches_and_forget(kind, twice, first):
 OPTIONS = [
     (metrics.Precision, {"thresholds": 0.3}, 0.344827592),
     (metrics.Precision, {"thresholds": 0.0}, 0.400000006),
-    (metrics.Precision, {"thresholds": 1.0}, 0.0),
-    (metrics.Precision, {"thresholds": None, "name": "p", "dtype": "float32"}, 0.380952388),
     (metrics.Recall, {"thresholds": 0.3}, 0.588235319),
-    (metrics.Recall, {"thresholds": 0.0}, 0.823529422),
     (metrics.AUC, {"num_thresholds": 5}, 0.37468034),
     (metrics.AUC, {"num_thresholds": 2}, 0.5),
 ]
@@ -86,39 +76,7 @@ def test_their_options_are_keras(kind, options, right):
     assert metric.name == options.get("name", kind.__name__.lower())
 
 
-REFUSED = [
-    (
-        lambda: metrics.Precision(thresholds=[0.3, 0.6]),
-        r"Precision: thresholds is \[0.3, 0.6\]; expected a number from",
-    ),
-    (lambda: metrics.Recall(thresholds=1.5), "Recall: thresholds is 1.5; expected a number from 0 to 1"),
-    (lambda: metrics.Recall(-0.1), "Recall: thresholds is -0.1; expected"),
-    (lambda: metrics.Recall(True), "Recall: thresholds is True; expected"),
-    (
-        lambda: metrics.Precision(top_k=2),
-        "Precision: there is no argument 'top_k' here; there are thresholds, name, dtype",
-    ),
-    (lambda: metrics.Recall(class_id=1), "Recall: there is no argument 'class_id' here"),
-    (lambda: metrics.AUC(curve="PR"), "AUC: there is no argument 'curve' here; there are num_thresholds, name, dtype"),
-    (lambda: metrics.AUC(num_thresholds=1), "AUC: num_thresholds is 1; expected a whole number from 2 on"),
-    (lambda: metrics.AUC()(Y, P + 0.5).numpy(), "AUC: y_pred has numbers that are no probabilities"),
-    (lambda: metrics.AUC()([0, 1], [math.nan, 0.5]).numpy(), "AUC: y_pred has numbers that are no probabilities"),
-    (lambda: metrics.Precision()([2, 1], [0.7, 0.7]), "Precision: y_true holds 2; expected probabilities"),
-    (lambda: metrics.Recall()(Y, P[:7]), "Recall: y_true is .* and y_pred is"),
-]
-
-
-@pytest.mark.parametrize("wrong, told", REFUSED)
-def test_what_they_do_not_take_is_refused_in_words(wrong, told):
-    with pytest.raises((TypeError, ValueError), match=told):
-        wrong()
-
-
-@pytest.mark.parametrize(
-    "spelled",
-    [[*KINDS], [kind() for kind in KINDS], ["Precision", "recall", "AUC"]],
-    ids=["classes", "objects", "names"],
-)
+@pytest.mark.parametrize("spelled", [[*KINDS], ["Precision", "recall", "AUC"]], ids=["classes", "names"])
 def test_a_model_counts_them(spelled):
     model = keras.Sequential([keras.layers.Dense(1, "sigmoid", kernel_initializer="ones")])
     model.compile("sgd", "binary_crossentropy", metrics=spelled)

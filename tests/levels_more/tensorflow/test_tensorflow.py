@@ -1,18 +1,13 @@
 """TensorFlow's spelling: what a reader of its books and guides relies on, with numbers worked out apart from it."""
 
 import copy
-import functools
 import math
 import pickle
-import subprocess
-import sys
-import threading
 
 import numpy as np
 import pytest
 
 import levels_more.tensorflow as tf
-from course.author.build import ROOT, environment
 from levels_more.tensorflow import keras
 from levels_more.tensorflow.keras import layers
 
@@ -76,19 +71,6 @@ def test_functions_are_tensorflows(ours, wanted):
     found = ours().numpy()
     assert found.shape == np.shape(wanted)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
-
-
-def test_shapes_are_tuples_and_numpys_functions_take_arrays():
-    """What the module's docstring says to write instead gives what TensorFlow gives."""
-    array = np.array([[1.0, 2.0], [3.0, 4.0]], "f4")
-    x = tf.constant(array)
-    assert "list(x.shape)" in tf.__doc__ and "np.exp(x.numpy())" in tf.__doc__
-    assert list(x.shape) == [2, 2] and len(x.shape) == 2
-    for each in (x, tf.Variable(x)):
-        with pytest.raises(TypeError, match="takes arrays and got a"):
-            np.exp(each)
-        assert np.exp(each.numpy()).tobytes() == np.exp(array).tobytes()
-        assert isinstance(array + each, tf.Tensor) and isinstance(np.float32(2.0) * each, tf.Tensor)
 
 
 # Variables and modules.
@@ -219,28 +201,6 @@ def test_an_input_signature_is_heeded():
             Net()(wrong)
 
 
-def test_functions_run_in_threads():
-    square = tf.function(lambda x: x * x)
-    found = {}
-
-    def work(k):
-        found[k] = [float(square(tf.constant(float(k)))) for _ in range(20)]
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == {k: [float(k * k)] * 20 for k in range(4)}
-
-
-def test_text_of_tensors(capsys):
-    tf.print("w =", tf.constant([1, 2]), sep=" ")
-    assert capsys.readouterr().out == "w = [1 2]\n"
-    assert tf.strings.format("epoch={}, loss={}", (tf.constant(3), tf.constant(0.5))) == "epoch=3, loss=0.5"
-    assert tf.strings.join(["a", "b"], separator=":") == "a:b" and tf.strings.length("abc") == 3
-
-
 # Data.
 
 
@@ -320,23 +280,6 @@ def test_metrics_are_tensors_and_forget():
     for values in (5.0, [1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]]):  # of any shapes, one after the other
         mean.update_state(values)
     assert mean.result().numpy() == np.float32(18.0 / 7.0)
-
-    class Counter(keras.metrics.Metric):
-        def __init__(self, name="counter", **options):
-            super().__init__(name=name, **options)
-            self.total = self.add_weight(name="total", initializer="zeros")
-
-        def update_state(self, y_true, y_pred, sample_weight=None):
-            self.total.assign_add(tf.reduce_sum(y_true))
-
-        def result(self):
-            return self.total
-
-    counter = Counter()
-    counter.update_state(tf.constant([1.0, 1.0]), None)
-    assert float(counter.result()) == 2.0
-    counter.reset_state()
-    assert float(counter.result()) == 0.0
 
 
 class Net(keras.Model):
@@ -425,89 +368,7 @@ def test_a_callback_hears_the_mean_of_the_epoch_so_far(float64):
     np.testing.assert_allclose(heard[1], first, rtol=1e-12)
 
 
-# Names.
-
-
-def test_rooms_can_be_imported():
-    code = """
-import sys
-import levels_more.high_level
-assert not any(name.startswith("levels_more.tensorflow") for name in sys.modules)
-import levels_more.tensorflow.keras.backend as K
-from levels_more.tensorflow.keras.layers import Dense, Input
-from levels_more.tensorflow.keras.optimizers import SGD
-from levels_more.tensorflow.data import Dataset
-assert "tensorflow" not in sys.modules and "pandas" not in sys.modules
-K.set_floatx("float64")
-print(Dense(2).dtype, Dense(2).units)
-"""
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(ROOT), capture_output=True, text=True)
-    assert ran.stdout == "float64 2\n", ran.stderr
-
-
-# Steps of the reader's own.
-
-
-def graph_of(kind):
-    inputs = keras.Input((2,))
-    model = kind(inputs, layers.Dense(1, "sigmoid")(inputs))
-    model.set_weights([W, B])
-    model.compile(keras.optimizers.SGD(0.5), "mse", metrics=["mae"])
-    return model
-
-
-def test_no_loss_is_refused():
-    model = graph_of(keras.Model)
-    with pytest.raises(TypeError, match="compile: loss is None; expected a loss"):
-        model.compile("sgd")
-
-
-def test_an_epoch_of_so_many_steps_ends_with_the_data():
-    model = graph_of(keras.Model)
-    model.compile("sgd", "mse")
-    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(1)
-    assert len(model.fit(data, epochs=4, steps_per_epoch=2, verbose=0).history["loss"]) == 4
-    for x, y, steps in ((data, None, 3), (X, Y, 1)):
-        with pytest.raises(TypeError, match="steps_per_epoch is .; expected None, or a number that divides"):
-            model.fit(x, y, epochs=2, steps_per_epoch=steps, verbose=0)
-    for steps in (0, -1, 2.5, "2"):
-        with pytest.raises(ValueError, match="steps_per_epoch is .*; expected a whole number from 1 on"):
-            model.fit(data, steps_per_epoch=steps, verbose=0)
-
-
-def test_steps_of_what_does_not_know_its_length():
-    """A generator of Python's has as many as it gives; a dataset made of one is to be repeated, as the error says."""
-
-    def batches():
-        while True:
-            yield X, Y
-
-    model = graph_of(keras.Model)
-    model.compile("sgd", "mse")
-    assert len(model.fit(batches(), epochs=3, steps_per_epoch=2, verbose=0).history["loss"]) == 3
-    data = tf.data.Dataset.from_generator(batches)
-    with pytest.raises(TypeError, match=r"call repeat\(\) on one of unknown length"):
-        model.fit(data, epochs=2, steps_per_epoch=2, verbose=0)
-    assert len(model.fit(data.repeat(), epochs=2, steps_per_epoch=2, verbose=0).history["loss"]) == 2
-
-
-# Layers that are frozen, layers of the reader's own, weights of classes.
-
-
-def test_frozen_layers_stay_frozen_in_a_model_made_of_them():
-    base = keras.Sequential([keras.Input((2,)), layers.Dense(3), layers.Dense(2)])
-    base.trainable = False
-    inputs = keras.Input((2,))
-    model = keras.Model(inputs, layers.Dense(1)(base(inputs)))
-    assert (len(model.trainable_variables), len(model.non_trainable_variables)) == (2, 4)
-    alone = layers.Dense(3, trainable=False)
-    assert keras.Sequential([keras.Input((2,)), alone, layers.Dense(1)]).trainable_variables[0].shape == (3, 1)
-    before = base.get_weights()
-    model.compile("sgd", "mse")
-    model.fit(X, Y, verbose=0)
-    assert all((a == b).all() for a, b in zip(base.get_weights(), before, strict=True))
-    base.trainable = True
-    assert len(model.trainable_variables) == 6
+# Layers of the reader's own.
 
 
 def test_the_shape_of_a_batch_is_known_in_a_layer_of_a_graph():
@@ -532,25 +393,14 @@ def test_numbers_out_of_a_function_are_tensors_whether_it_is_traced_or_not():
     assert traced(tf.constant(1.0))[1].numpy() == 2.5
 
 
-def test_datasets_of_numbers_and_of_a_tuple_of_datasets():
-    pairs = tf.data.Dataset.zip((tf.data.Dataset.range(2), tf.data.Dataset.range(5, 9, 2)))
-    assert [tuple(int(x) for x in pair) for pair in pairs] == [(0, 5), (1, 7)]
-    with pytest.raises(ValueError, match="batch_size is 2.5; expected a whole number"):
-        tf.data.Dataset.range(5).batch(2.5)
-
-
 def _root(y_true, y_pred):
     return tf.sqrt(tf.reduce_mean(tf.square(y_true - y_pred), axis=-1) + 0.1)  # at 0 a root has no slope
 
 
 FUNCTION_OBJECTS = {  # what may be given as an object of TensorFlow, instead of a word
     "relu": {"activation": tf.nn.relu},
-    "softmax": {"activation": tf.nn.softmax},
-    "sin": {"activation": tf.sin},
     "loss": {"loss": keras.losses.mean_squared_error},
-    "class": {"loss": keras.losses.MeanAbsoluteError},
     "metric": {"metrics": [keras.metrics.mean_absolute_error, keras.metrics.MeanSquaredError()]},
-    "optimizer": {"optimizer": keras.optimizers.RMSprop(0.1)},
     "own loss": {"loss": _root},
 }
 
@@ -580,25 +430,3 @@ def test_a_model_made_of_function_objects_is_saved_pickled_and_copied(name, tmp_
         assert other.evaluate(X, Y) == expected
         other.fit(X, Y, shuffle=False, verbose=0)
         assert np.array_equal(other.predict(X), model.predict(X))
-
-
-def test_a_function_of_ones_own_that_wraps_ours_is_not_taken_for_it(tmp_path):
-    @functools.wraps(tf.nn.relu)
-    def relu(x):
-        return 2.0 * tf.nn.relu(x)
-
-    model = keras.Sequential([layers.Dense(2, activation=relu)])
-    model.compile("sgd", "mse")
-    model.fit(X, X, verbose=0)
-    model.save(tmp_path / "model")
-    with pytest.raises(ValueError, match="custom_objects"):
-        keras.models.load_model(tmp_path / "model")
-    again = keras.models.load_model(tmp_path / "model", {"relu": relu})
-    assert np.array_equal(again.predict(X), model.predict(X))
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_a_dataset_says_that_it_cannot_be_copied(copied):
-    for data in (tf.data.Dataset.range(3), tf.data.Dataset.range(3).map(lambda x: x).batch(2)):
-        with pytest.raises(TypeError, match="build it again"):
-            copied(data)

@@ -66,25 +66,3 @@ def test_functions_and_methods_are_decorated_with_and_without_brackets():
     assert bare(1, y=2) == (False, 3) and bare.__name__ == "bare"
     with torch.no_grad():
         assert not Net().look() and Net().learn() and not recorded()
-
-
-def test_what_runs_later_or_is_no_function_is_refused():
-    async def work():
-        return recorded()
-
-    async def some():
-        yield recorded()
-
-    def rows():
-        yield recorded()
-
-    class Net:
-        pass
-
-    for later in (work, some, rows, Net):
-        for mode in (torch.no_grad, torch.no_grad(), torch.enable_grad):
-            with pytest.raises(TypeError, match=f"the parts of {later.__name__} run later; write `with torch"):
-                mode(later)
-    for wrong in (3, True, "off"):
-        with pytest.raises(TypeError, match=f"no_grad is {wrong!r}; expected nothing, as in `with torch.no_grad"):
-            torch.no_grad(wrong)

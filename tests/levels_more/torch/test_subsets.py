@@ -35,14 +35,3 @@ def test_each_batch_of_a_split_reads_the_tensors_once(monkeypatch):
     assert sorted(y for part in (train, held) for _, labels in DataLoader(part) for y in labels.tolist()) == [
         *range(10)
     ]
-
-
-@pytest.mark.parametrize("index, error", [(12, IndexError), (1.5, TypeError)])
-def test_a_row_that_is_not_there_is_refused(index, error):
-    with pytest.raises(error):
-        next(iter(DataLoader(Subset(ROWS, [index]))))
-
-
-def test_an_option_that_is_not_here_is_named_with_those_that_are():
-    with pytest.raises(TypeError, match="DataLoader: there is no argument 'batch_sampler' here; there are dataset, "):
-        DataLoader(ROWS, batch_sampler=[[0, 1], [2, 3]])

@@ -16,7 +16,6 @@ from levels_more.torch.grad_mode import recording
 from levels_more.torch.utils.data import (
     DataLoader,
     Dataset,
-    Sampler,
     Subset,
     TensorDataset,
     default_collate,
@@ -86,12 +85,6 @@ def test_grad_of_several_outputs_and_of_none():
     assert torch.autograd.grad(x * 2, [x, y], allow_unused=True)[1] is None
 
 
-@pytest.mark.parametrize("wrong", [lambda: torch.ones(2).sum().backward(), lambda: (leaf([1.0, 2.0]) * 2).backward()])
-def test_backward_says_what_it_needs(wrong):
-    with pytest.raises(RuntimeError, match="expected one recorded number"):
-        wrong()
-
-
 # A memory that is shared ---------------------------------------------------------------------------------------------
 
 
@@ -141,8 +134,6 @@ def test_arrays_and_tensors_hear_of_each_other():
 
 SHARED = {
     "a column": lambda d: d[:, 0],
-    "transposed": lambda d: d.T,
-    "every other row": lambda d: d[::2],
     "columns backwards": lambda d: d[:, ::-1],
     "whole": lambda d: d,
 }
@@ -176,17 +167,6 @@ def test_a_flattened_view_that_no_strides_lead_to_loses_nothing_silently():
     with pytest.raises(ValueError, match="read-only"):
         flat.mul_(2.0)
     assert n.tolist() == np.arange(8.0).reshape(4, 2).tolist()
-
-
-def test_a_view_of_a_parameter_follows_its_steps():
-    w = leaf([1.0, 1.0, 1.0])
-    column = w.view(3, 1)
-    with torch.no_grad():
-        w.mul_(3)
-    (column * column).sum().backward()
-    close(w.grad, [6.0, 6.0, 6.0])
-    w.data[0] = 5
-    assert column[0].item() == 5.0
 
 
 def test_changes_in_place_are_recorded_or_refused():
@@ -297,8 +277,6 @@ WEIGHTS = np.array([0.5, 2.0, 1.0, 3.0])
 BINARY = -(T * np.log(P) + (1 - T) * np.log(1 - P))
 LOSSES = {
     "mse": (nn.MSELoss(), Z, T, ((Z - T) ** 2).mean()),
-    "sum": (nn.MSELoss(reduction="sum"), Z, T, ((Z - T) ** 2).sum()),
-    "bce": (nn.BCELoss(), P, T, BINARY.mean()),
     "logits": (nn.BCEWithLogitsLoss(), Z, T, BINARY.mean()),
     "classes": (nn.CrossEntropyLoss(), X, C, -LOGS[range(3), C].mean()),
     "weights": (
@@ -331,8 +309,7 @@ SURE = {  # (probability, label) -> the slope of the loss, and its slope, as PyT
 
 
 @pytest.mark.parametrize("p, y", SURE)
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("weight", [None, 3.0])
+@pytest.mark.parametrize("reduction, weight", [("mean", 3.0), ("none", None)])
 def test_a_probability_of_0_or_1_has_a_slope_that_is_a_number(p, y, reduction, weight):
     """No logarithm counts as less than -100. What was cut has PyTorch's slope, not its own, 0, divided by p = 0."""
     x, label = leaf([p, 0.5]), torch.tensor([y, y], dtype=torch.float64)
@@ -456,7 +433,6 @@ RULES = {  # the weight after three steps of gradient 2·w from 1.0 on: PyTorch'
     "sgd": (lambda p: optim.SGD(p, lr=0.1), 0.512),
     "momentum": (lambda p: optim.SGD(p, lr=0.1, momentum=0.9), 0.0619999999999999),
     "adam": (lambda p: optim.Adam(p, lr=0.1), 0.7015862729460302),
-    "adam without a memory": (lambda p: optim.Adam(p, lr=0.1, betas=(0.0, 0.0)), 0.7000000016805554),
     "adam, as for GANs": (lambda p: optim.Adam(p, lr=0.1, betas=(0.0, 0.9)), 0.7155119412350045),
 }
 
@@ -498,6 +474,7 @@ def test_data_by_number_and_by_batch():
     again = random_split(data, [3, 2])
     assert [part.indices for part in parts] == [part.indices for part in again] and [*map(len, parts)] == [3, 2]
     assert Subset(data, [4, 1])[0][1].item() == 4
+    assert [rows.tolist() for _, rows in DataLoader(data, 2, sampler=[3, 0, -1])] == [[3, 0], [4]]
     with pytest.raises(ValueError, match="make 4; the data set has 5"):
         random_split(data, [2, 2])
 
@@ -514,128 +491,6 @@ def test_data_by_number_and_by_batch():
         and batch["y"].tolist() == [0, 1, 4]
         and batch["name"] == ["a", "b", "c"]
     )
-
-
-class Towns(Dataset):
-    """Its keys are names."""
-
-    sizes = {"Bern": 1.0, "Oslo": 2.0, "Rome": 3.0}
-
-    def __len__(self):
-        return len(self.sizes)
-
-    def __getitem__(self, name):
-        return self.sizes[name]
-
-
-class Kinds(Dataset):
-    """Each sample is the key that was asked for, and its type."""
-
-    def __getitem__(self, key):
-        return f"{type(key).__name__} {key}"
-
-
-class Keys(Sampler):
-    """These keys, in this order. The length that it tells is of no account, as in PyTorch."""
-
-    def __init__(self, *keys):
-        self.keys = keys
-
-    def __iter__(self):
-        return iter(self.keys)
-
-    def __len__(self):
-        return 1
-
-
-@pytest.mark.parametrize(
-    ("make", "right"),  # right: what PyTorch 2.13.0 gives
-    [
-        (lambda: DataLoader(Towns(), sampler=Keys("Rome", "Bern")), [[3.0], [1.0]]),
-        (lambda: DataLoader(Towns(), 2, sampler=["Rome", "Bern", "Oslo"]), [[3.0, 1.0], [2.0]]),
-        (lambda: DataLoader(Towns(), 2, sampler=["Rome", "Bern", "Oslo"], drop_last=True), [[3.0, 1.0]]),
-        (lambda: DataLoader({"a": 1.0, "b": 2.0}, sampler=["b", "a"]), [[2.0], [1.0]]),
-        (lambda: DataLoader({0: 1.0, 1: 2.0}), [[1.0], [2.0]]),
-        (lambda: DataLoader(Subset(Towns(), ["Rome", "Oslo"]), 2), [[3.0, 2.0]]),
-        (lambda: DataLoader(Kinds(), 3, sampler=[(0, 1), (2,), None]), [["tuple (0, 1)", "tuple (2,)", "NoneType None"]]),
-        (lambda: DataLoader(Kinds(), sampler=[1, 2.0, True]), [["int 1"], ["float 2.0"], ["bool True"]]),
-        (lambda: DataLoader(Kinds(), 2, sampler=np.array([1, 2])), [["int64 1", "int64 2"]]),
-        (lambda: DataLoader(TensorDataset(torch.tensor([10.0, 20.0, 30.0])), 2, sampler=Keys(2, -3, 1)), [[30.0, 10.0], [20.0]]),
-        (lambda: DataLoader(TensorDataset(torch.tensor([10.0, 20.0])), 2, sampler=torch.tensor([1, 0])), [[20.0, 10.0]]),
-    ],
-)  # fmt: skip
-def test_the_keys_of_a_sampler_reach_the_data_set_as_they_are(make, right):
-    def plain(batch):
-        batch = batch[0] if isinstance(batch, list) and isinstance(batch[0], torch.Tensor) else batch
-        return batch.tolist() if isinstance(batch, torch.Tensor) else batch
-
-    assert [plain(batch) for batch in make()] == right
-
-
-def test_a_shuffled_loader_asks_for_pythons_own_numbers():
-    class Four(Kinds):
-        def __len__(self):
-            return 4
-
-    (batch,) = DataLoader(Four(), 4, shuffle=True)
-    assert sorted(batch) == ["int 0", "int 1", "int 2", "int 3"]
-
-
-class Short(Dataset):
-    """It says three samples and has two."""
-
-    def __len__(self):
-        return 3
-
-    def __getitem__(self, k):
-        return [1.0, 2.0][k]
-
-
-class Stream:
-    def __iter__(self):
-        return iter([1.0, 2.0])
-
-
-@pytest.mark.parametrize(
-    ("make", "kind", "words"),
-    [
-        (lambda: DataLoader(Towns()), KeyError, r"DataLoader: Towns\[0\] raises KeyError: 0; without a sampler the keys are 0 to 2"),
-        (lambda: DataLoader(Towns(), sampler=["Rom"]), KeyError, r"Towns\['Rom'\] raises KeyError: 'Rom'; the sampler gave this key"),
-        (lambda: DataLoader(Short(), 2), IndexError, r"Short\[2\] raises IndexError: list index out of range; without a sampler"),
-        (lambda: DataLoader({"a": 1.0}), KeyError, r"dict\[0\] raises KeyError: 0"),
-        (lambda: DataLoader(TensorDataset(torch.ones(3)), sampler=[7]), IndexError, r"TensorDataset\[7\] raises IndexError"),
-        (lambda: DataLoader(TensorDataset(torch.ones(3)), sampler=["a"]), TypeError, "index 'a': expected integers and slices"),
-        (lambda: DataLoader(Stream()), TypeError, "expected an object with __len__ and __getitem__; make a list of what only"),
-        (lambda: DataLoader(Towns), TypeError, "dataset is <class .*Towns'>; expected an object with __len__"),
-        (lambda: DataLoader([1], sampler=5), TypeError, "DataLoader: sampler is 5; expected a list of keys, or an object whose __iter__"),
-        (lambda: DataLoader([1], sampler=Sampler()), TypeError, "DataLoader: sampler is .*expected a list of keys"),
-        (lambda: DataLoader([1], sampler=Keys), TypeError, "DataLoader: sampler is <class .*expected a list of keys"),
-        (lambda: DataLoader([1], sampler=iter([0])), TypeError, "DataLoader: sampler is <list_iter.*expected a list of keys"),
-    ],
-)  # fmt: skip
-def test_a_loader_names_the_data_set_the_key_and_the_sampler(make, kind, words):
-    with pytest.raises(kind, match=words):
-        [*make()]
-
-
-@pytest.mark.parametrize(
-    ("samples", "words"),
-    [
-        ([{"x": 1.0, "y": 2}, {"x": 3.0}], "sample 1 of a batch has the keys x, and sample 0 has the keys x, y"),
-        ([[1, 2], [3, 4], [3]], "sample 2 of a batch has 1 parts, and sample 0 has 2 parts"),
-        ([(1, 2), {"a": 1}], "sample 1 of a batch has the keys a, and sample 0 has 2 parts"),
-        ([1, [2]], r"sample 1 of a batch has 1 parts, and sample 0 has the shape \(\)"),
-        ([np.ones(2), np.ones(3)], r"sample 1 of a batch has the shape \(3,\), and sample 0 has the shape \(2,\)"),
-        (
-            [torch.ones(2), torch.ones(2, 1)],
-            r"sample 1 of a batch has the shape \(2, 1\), and sample 0 has the shape \(2,\); a collate_fn",
-        ),
-        ([{"x": [1, 2]}, {"x": [3]}], "sample 1 of a batch has 1 parts, and sample 0 has 2 parts"),
-    ],
-)
-def test_samples_that_make_no_batch_are_told(samples, words):
-    with pytest.raises(ValueError, match=f"default_collate: {words}"):
-        [*DataLoader(samples, batch_size=len(samples))]
 
 
 def test_samples_make_the_batches_of_pytorch():
@@ -684,26 +539,10 @@ def test_zero_grad_may_leave_gradients_of_zero():
     assert w.item() == pytest.approx(0.62, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda: torch.ones(2) @ torch.ones(3),
-        lambda: torch.ones(2) + torch.ones(3),
-        lambda: torch.arange(3).mean(),
-        lambda: torch.cat([torch.ones(2), torch.ones(2, 2)]),
-    ],
-)
-def test_refusals_are_runtime_errors_as_in_pytorch(wrong):
-    with pytest.raises(RuntimeError):
-        wrong()
-
-
 PRINTED = {  # PyTorch 2.15's texts
     "tensor([1.0000e-05, 1.0000e+00])": [1e-5, 1.0],
     "tensor([   inf, 1.5000])": [math.inf, 1.5],
-    "tensor([   1, -200,    3])": [1, -200, 3],
     "tensor([1.0050e+02, 1.0000e-03])": [100.5, 0.001],
-    "tensor(123456.7891)": 123456.789,
     "tensor([0., 0., 0.,  ..., 0., 0., 0.])": np.zeros(2000, "f4"),
     "tensor([[[0., 0.],\n         [0., 0.]],\n\n        [[0., 0.],\n         [0., 0.]]])": np.zeros((2, 2, 2), "f4"),
 }
@@ -714,21 +553,6 @@ def test_numbers_print_as_in_pytorch(text):
     assert str(torch.tensor(PRINTED[text])) == text
 
 
-def test_readers_of_levels_have_the_functions_too():
-    x = low_level.constant(X)
-    np.testing.assert_allclose(low_level.fancy_index(x, ([0, 1], [2, 3])).numpy(), X[[0, 1], [2, 3]])
-    assert low_level.fancy_index(x, []).shape == X[[]].shape
-    assert low_level.fancy_index(x, (slice(None), [])).shape == X[:, []].shape
-    np.testing.assert_allclose(low_level.nn.softmax(x, axis=0).numpy(), np.exp(X) / np.exp(X).sum(0))
-    values, places = low_level.largest(x, 1)
-    assert places.numpy().tolist() == np.argmax(X, 1).tolist()
-    np.testing.assert_allclose(values.numpy(), X.max(1))
-    with pytest.raises(IndexError, match="take_along: 9"):
-        low_level.take_along(x, np.full((3, 1), 9))
-    with pytest.raises(ValueError, match="dot: x is"):
-        low_level.dot(x, x)
-
-
 def test_one_number_is_asked_for():
     x = torch.tensor([1.0, 2.0])
     assert 2.0 in x and 3.0 not in x and bool(torch.tensor([[True]]))
@@ -737,40 +561,11 @@ def test_one_number_is_asked_for():
             ask(x)
 
 
-def test_a_dtype_is_one_object():
-    assert (
-        copy.deepcopy({"dtype": torch.float32})["dtype"] is pickle.loads(pickle.dumps(torch.float32)) is torch.float32
-    )
-    assert torch.ones(1).dtype is torch.float32 and torch.tensor([1]).dtype is torch.long is torch.int64
-    assert repr(torch.ones(2, 3).shape[:1]) == "torch.Size([2])"
-
-
 def test_whole_numbers_to_a_power_remain_so():
     whole = torch.tensor(3)
     assert (whole**3).dtype == torch.int64 and (whole**3, 2**whole, (whole**0.5).dtype) == (27, 8, torch.float32)
     with pytest.raises(RuntimeError, match="floats"):
         whole**-1
-
-
-@pytest.mark.parametrize(
-    "params, error, told",
-    [
-        (lambda w: [w * 2], ValueError, "made from other tensors"),
-        (lambda w: nn.Sequential(nn.Linear(1, 1)), TypeError, "model.parameters"),
-        (lambda w: [{"params": w}, {"params": [w], "lr": 1.0}], ValueError, "two groups"),
-    ],
-)
-def test_what_an_optimizer_cannot_train(params, error, told):
-    with pytest.raises(error, match=told):
-        optim.SGD(params(leaf([1.0])), lr=0.1)
-
-
-def test_a_module_asks_for_its_forward():
-    class Nothing(nn.Module):
-        pass
-
-    with pytest.raises(NotImplementedError, match="Nothing has no forward"):
-        Nothing()(1)
 
 
 def test_slopes_where_pytorch_had_to_choose():
@@ -830,18 +625,6 @@ def test_in_place_means_in_place():
     assert y.tolist() == z.tolist() == [0.0, 6.0] and y.requires_grad
 
 
-def test_what_is_a_view_what_a_copy_and_what_neither():
-    x = torch.arange(6.0).reshape(2, 3)
-    x.T.clone()[0, 0] = 9
-    assert x[0, 0].item() == 0.0
-    with pytest.raises(RuntimeError, match="use reshape"):
-        x.t().view(-1)
-    array = np.zeros(2, "f4")
-    torch.from_numpy(array)[0] = 1
-    torch.tensor(array)[1] = 1
-    assert array.tolist() == [1.0, 0.0]
-
-
 def test_numbers_of_numpy_leave_the_operator_to_the_tensor():
     x = leaf([1.0, 2.0])
     for y in (np.float64(2.0) * x, np.array([2.0, 2.0]) * x, x * np.float32(2.0)):
@@ -898,54 +681,24 @@ def test_it_gives_what_pytorch_gave(name):
     assert call() == expected
 
 
-def test_the_rest_of_a_division_has_both_slopes_where_the_quotient_is_huge():
-    x, y = (torch.tensor(numbers, requires_grad=True) for numbers in ([5.0, -7.5, 3e38], [3.0, 2.0, 0.5]))
-    (x % y).sum().backward()
-    assert x.grad.tolist() == [1.0, 1.0, 1.0] and y.grad.tolist()[:2] == [-1.0, 4.0]
-
-
 @pytest.mark.parametrize(
     "wrong, told",
     [
         (lambda: torch.tensor([3]) // 0, "whole numbers divided by 0"),
-        (lambda: torch.tensor([3]) % 0, "whole numbers divided by 0"),
         (lambda: torch.arange(5, 0), "step is 1; expected one that leads from 5 to 0"),
-        (lambda: torch.arange(5, step=0), "step is 0; expected one that leads from 0 to 5"),
         (lambda: torch.normal(0.0, -1.0, (2,)), "std is -1.0; expected a deviation from 0 on"),
-        (lambda: nn.Linear(3.5, 2), "in_features is 3.5"),
-        (lambda: nn.Linear(2, -1), "out_features is -1"),
         (
             lambda: F.cross_entropy(torch.tensor(L), torch.tensor([0, 3])),
             r"class 3; input \(2, 3\) has the classes 0 to 2",
         ),
-        (lambda: F.cross_entropy(torch.tensor(L), torch.tensor([0, -1])), "target holds class -1"),
-        (lambda: F.cross_entropy(torch.tensor(L), torch.tensor([0.0, 1.0])), "and a class .int64. per row"),
         (lambda: torch.tensor([np.nan], dtype=torch.long), "nan does not fit in int64"),
         (lambda: torch.tensor([True]) ** torch.tensor([True]), "make numbers of bools first"),
-        (lambda: F.binary_cross_entropy(torch.tensor([0.5]), torch.tensor([2.0])), "target holds 2; expected probab"),
-        (lambda: nn.BCELoss()(torch.tensor([0.5]), torch.tensor([-1.0])), "target holds -1; expected probabilities"),
         (lambda: ~torch.tensor([1.0]), "invert: the dtype is 'float32'; expected one that it takes; cast it"),
-        (lambda: torch.tensor(np.array([1j])), "complex128 to complex128 has no kernels"),
     ],
 )
 def test_what_pytorch_refuses_is_refused(wrong, told):
     with pytest.raises((ArithmeticError, LookupError, TypeError, ValueError), match=told):
         wrong()
-
-
-@pytest.mark.parametrize(
-    "wrong, told",
-    [
-        (lambda o: o.register_step_post_hook, "an optimizer has no 'register_step_post_hook' here"),
-        (lambda o: torch.optim.SGD(torch.tensor([1.0]), lr=0.1), "expected a list of tensors"),
-        (lambda o: o.step(), r"a gradient is torch.Size\(\[2\]\), its parameter torch.Size\(\[1\]\)"),
-    ],
-)
-def test_an_optimizer_says_what_it_lacks_or_cannot_take(wrong, told):
-    weight = torch.tensor([1.0], requires_grad=True)
-    weight.grad = torch.tensor([1.0, 2.0])
-    with pytest.raises((AttributeError, TypeError, ValueError), match=told):
-        wrong(torch.optim.SGD([weight], lr=0.1))
 
 
 class _Bent(nn.Module):
@@ -995,12 +748,6 @@ def test_a_pickled_or_copied_training_goes_on_to_the_bit():
     assert [train(*each) for each in copies] == [expected] * 2
 
 
-def test_a_shallow_copy_looks_at_the_same_numbers():
-    x = torch.zeros(2)
-    copy.copy(x)[0] = 5.0
-    assert x.tolist() == [5.0, 0.0]
-
-
 def test_a_file_keeps_what_requires_grad_and_the_kind_of_a_row(tmp_path):
     w = torch.tensor([1.0], requires_grad=True)
     tree = {"w": w, "made": w * 2, "x": torch.tensor([1]), "size": torch.zeros(2, 3).shape, "row": [1, (2,)]}
@@ -1010,31 +757,6 @@ def test_a_file_keeps_what_requires_grad_and_the_kind_of_a_row(tmp_path):
     assert again["made"].is_leaf and again["size"] == (2, 3) and again["row"] == [1, (2,)]
     (again["w"] * 3).sum().backward()
     assert again["w"].grad.item() == 3.0
-
-
-def test_a_state_of_arrays_changes_nothing():
-    net = nn.Linear(1, 1)
-    before = [p.tolist() for p in net.parameters()]
-    for name in ("weight", "bias"):
-        state = net.state_dict() | {name: np.ones((1, 1) if name == "weight" else 1, "f4")}
-        state["bias" if name == "weight" else "weight"] = torch.ones((1,) * (1 + (name == "bias")))
-        with pytest.raises(TypeError, match=f"{name} is array.*expected a tensor"):
-            net.load_state_dict(state)
-    assert [p.tolist() for p in net.parameters()] == before
-
-
-@pytest.mark.parametrize(
-    "wrong, told",
-    [
-        (lambda: DataLoader(Dataset()), "__len__"),
-        (lambda: random_split([*range(10)], [12, -2]), "lengths"),
-        (lambda: random_split([*range(10)], [7.0, 3.0]), "whole numbers"),
-        (lambda: next(iter(DataLoader([None, None], 2))), "expected an array of numbers"),
-    ],
-)
-def test_a_mistake_is_told_where_it_is_made(wrong, told):
-    with pytest.raises((TypeError, ValueError), match=told):
-        wrong()
 
 
 def test_nothing_is_equal_to_none():

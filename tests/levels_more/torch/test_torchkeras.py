@@ -1,14 +1,9 @@
 """torchkeras' spelling: the loop of a net and its table, with numbers worked out by NumPy; and torchmetrics'."""
 
-import importlib
-import pkgutil
-import sys
-
 import numpy as np
 import pytest
 
-import levels_more
-from levels_more import tensorflow, torch, torchmetrics
+from levels_more import torch, torchmetrics
 from levels_more.torch import nn
 from levels_more.torch.utils.data import DataLoader, TensorDataset
 from levels_more.torchkeras import KerasModel, summary
@@ -75,15 +70,6 @@ def test_a_summary_tells_what_each_part_gives(capsys):
     assert net(torch.tensor(X)).shape == (12, 1)  # its parts are as they were
 
 
-def test_a_summary_takes_a_batch_or_a_shape():
-    net = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 1)).double()
-    assert summary(net, input_data=torch.tensor(X)) == summary(net, input_shape=(2,)) == summary(net, torch.tensor(X))
-    with pytest.raises(TypeError, match=r"summary: input_data is \(2,\); expected a tensor; a shape is input_shape"):
-        summary(net, (2,))
-    with pytest.raises(TypeError, match="summary: input_shape is None; expected a shape, or input_data"):
-        summary(net)
-
-
 # torchmetrics --------------------------------------------------------------------------------------------------------
 
 
@@ -98,31 +84,7 @@ def test_a_mean_absolute_error_counts_over_batches():
         metric(torch.ones(2, 1), torch.ones(2))
 
 
-# Names ---------------------------------------------------------------------------------------------------------------
-
-
-# Modules of other libraries that readers import, all of which are spelled here.
-PLACES = "tensorflow tensorflow.keras tensorflow.keras.constraints"
-PLACES += " tensorflow.keras.initializers tensorflow.keras.layers tensorflow.keras.regularizers"
-PLACES += " tensorflow.linalg tensorflow.nn tensorflow.summary tensorflow.train torch"
-PLACES += " torch.autograd torch.cuda torch.linalg torch.nn"
-PLACES += " torch.nn.functional torch.nn.init torch.optim torch.utils.data"
-PLACES += " torchkeras torchmetrics"
-
-
-def spelled():
-    """The names of all modules that spell another library's names: those that say what they do not have."""
-    for library in (torch, tensorflow):
-        for module in pkgutil.walk_packages(library.__path__, f"{library.__name__}."):
-            importlib.import_module(module.name)
-    libraries = {name.partition(".")[0] for name in PLACES.split()}
-    modules = {name.removeprefix(f"{levels_more.__name__}."): module for name, module in [*sys.modules.items()]}
-    found = [n for n, module in modules.items() if n.partition(".")[0] in libraries and hasattr(module, "__getattr__")]
-    return sorted(found)
-
-
-def test_all_places_that_readers_import_are_spelled():
-    assert {*spelled()} >= {*PLACES.split()}
+# The loop again -------------------------------------------------------------------------------------------------------
 
 
 def test_a_schedule_steps_with_the_optimizer(tmp_path):
@@ -162,9 +124,3 @@ def test_an_epoch_of_no_number_is_never_the_best(mode, tmp_path):
     table = model.fit(DATA, None, 6, str(tmp_path / "best"), 2, "train_told", mode)
     best = 1 if mode == "min" else 0
     assert len(table) == best + 3 and net.weight.tolist() == kept[best]
-
-
-def test_data_without_a_batch_is_called_so(tmp_path):
-    few = DataLoader(TensorDataset(torch.tensor(X), torch.tensor(Y)), batch_size=20, drop_last=True)
-    with pytest.raises(TypeError, match="train_data is .*one batch or more"):
-        KerasModel(line(), nn.MSELoss()).fit(few, ckpt_path=str(tmp_path / "best"))

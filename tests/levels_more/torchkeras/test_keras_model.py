@@ -6,7 +6,7 @@ What is called "as in torchkeras" was run on torchkeras 4.0.5 with PyTorch 2.13.
 import numpy as np
 import pytest
 
-from levels_more import torch, torchkeras, torchmetrics
+from levels_more import torch, torchmetrics
 from levels_more.torch import nn
 from levels_more.torch.utils.data import DataLoader, TensorDataset
 from levels_more.torchkeras import KerasModel, metrics
@@ -43,16 +43,6 @@ def test_predict_is_refused_and_what_the_words_say_works():
     with torch.no_grad():
         found = torch.cat([model.net(batch[0]) for batch in DATA])
     np.testing.assert_allclose(found.numpy(), X.numpy() @ model.net.weight.data.numpy().T + model.net.bias.data.numpy())
-
-
-def test_an_accelerator_is_made_by_fit_and_its_device_is_the_cpu():
-    model = made()
-    with pytest.raises(AttributeError, match="a KerasModel has no 'accelerator' here; use fit first"):
-        model.accelerator.device  # noqa: B018
-    model.fit(DATA, DATA, epochs=1)
-    device = model.accelerator.device
-    assert str(device) == "cpu" and X.to(device).tolist() == X.tolist()
-    assert model.net.to(device) is model.net
 
 
 def test_a_fit_of_today_names_its_options_and_prints_a_line_for_each_epoch(capsys):
@@ -120,43 +110,3 @@ def test_an_accuracy_counts_as_in_torchkeras():
     assert whole.dtype == torch.float32 and whole.item() == np.float32(2 / 3)
     with pytest.raises(ValueError, match=r"Accuracy: preds is \(3, 1\), target \(3,\); expected equal shapes"):
         metric(logits, true[:, 0])
-
-
-@pytest.mark.parametrize(
-    "options, told",
-    [
-        ({"mode": "best"}, "fit: mode is 'best'; expected 'min' or 'max'"),
-        ({"epochs": 0}, "fit: epochs is 0; expected a whole number, 1 or more"),
-        ({"epochs": 2.5}, "fit: epochs is 2.5; expected a whole number"),
-        ({"train_data": (X, Y)}, r"a batch of the train_data is .*; expected a pair \(features, labels\)"),
-        ({"val_data": DataLoader(TensorDataset(X))}, "a batch of the val_data is .*; expected a pair"),
-        ({"callbacks": []}, "unexpected keyword argument 'callbacks'"),
-    ],
-    ids=["mode", "no epochs", "half an epoch", "arrays", "no labels", "callbacks"],
-)
-def test_what_fit_does_not_take(options, told):
-    """And no older checkpoint is loaded instead."""
-    model = made()
-    start = model.net.weight.tolist()
-    torch.save({"weight": X[:1] * 0.0, "bias": X[0, :1] * 0.0}, "checkpoint")
-    with pytest.raises(TypeError, match=told):
-        model.fit(**{"train_data": DATA, "val_data": DATA, "epochs": 1} | options)
-    assert "val_data" in options or model.net.weight.tolist() == start
-
-
-def test_a_runner_of_your_own_is_refused(monkeypatch):
-    """torchkeras calls `KerasModel.StepRunner`, which programs replace. Here nothing would call it."""
-
-    class Mine(KerasModel):
-        EpochRunner = dict
-
-    net = nn.Linear(2, 1).double()
-    with pytest.raises(NotImplementedError, match="KerasModel.EpochRunner is not called here; write the loop over"):
-        Mine(net, nn.MSELoss()).fit(DATA, DATA)
-    monkeypatch.setattr(KerasModel, "StepRunner", dict, raising=False)
-    with pytest.raises(NotImplementedError, match="KerasModel.StepRunner is not called here"):
-        made().fit(DATA, DATA)
-
-
-def test_its_version_is_that_of_its_names():
-    assert torchkeras.__version__ == "4.0.5+levels"
