@@ -8,7 +8,10 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
+import nbformat
+
 from course import build
+from course.reader import exercises
 from course.reader.notebooks import blanks
 from solutions import hardware, high_level, kernels, low_level, mid_level
 from solutions.answers import ANSWERS
@@ -85,3 +88,22 @@ def with_helpers(solution):
     helpers = [vars(inspect.getmodule(solution)).get(name) for name in (used.co_names if used else ())]
     own = [each for each in helpers if inspect.isfunction(each) and each.__module__ == solution.__module__]
     return "\n\n".join(map(inspect.getsource, [*own, solution]))
+
+
+def solve_exercises(root, name):
+    """Add cells to a stored notebook of a copy: before each exercise its solution, which must be found right there.
+
+    The stub follows, so the rest of the notebook runs as it is stored, also where it uses what the reader has written.
+    """
+    notebook = build.read_notebook(root, name)
+    cells = []
+    for cell in notebook.cells:
+        key = asked(cell.source)[1] if cell.cell_type == "code" else ""
+        if key:
+            says = f"{key} right: {exercises.verdict(key, SOLUTIONS[key]).text}\n"
+            output = nbformat.v4.new_output("stream", name="stdout", text=says)
+            cells.append(nbformat.v4.new_code_cell(answered(name, cell.source), outputs=[output], execution_count=1))
+        cells.append(cell)
+    if len(cells) > len(notebook.cells):
+        notebook.cells = cells
+        build.write_notebook(root, name, notebook)

@@ -3,8 +3,6 @@
 import itertools
 import random
 import re
-import subprocess
-import sys
 from collections import Counter
 from graphlib import CycleError
 from types import SimpleNamespace
@@ -13,7 +11,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from course import build
 from course.reader.figures import drawing
 from course.reader.figures.drawing import CONSTANT, OP, PHASES, VARIABLE, Drawing, graph_drawing, tape_drawing
 from levels_more import low_level
@@ -96,26 +93,13 @@ def test_arrows_join_their_boxes_go_down_and_cross_none(nodes, edges):
 
 
 def test_equal_graphs_are_equal_texts_whatever_the_keys():
+    """The order of a set of keys, which is that of their hashes, plays no part."""
     nodes, edges = GRAPHS[-1]
-    keys = {key: object() for key in nodes}
-    other = Drawing(
-        {keys[k]: node for k, node in nodes.items()}, [(keys[a], keys[b], s) for a, b, s in edges], "A graph."
-    )
-    assert other.svg == Drawing(nodes, edges, "A graph.").svg
-    code = (
-        "from course.reader.figures.drawing import OP, Drawing; edges = [('a', 'c', '(1,)'), ('b', 'c', '(2,)'), ('a', 'd', '(3,)')]; "
-        "print(Drawing({k: ([k], OP) for k in 'abcd'}, edges, '').svg)"
-    )
-    ran = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env=build.environment(build.ROOT) | {"PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in "12"
-    }
-    assert len(ran) == 1
+    for seed in range(5):
+        draw = random.Random(seed)
+        keys = {key: draw.random() for key in nodes}
+        other = {keys[k]: node for k, node in nodes.items()}, [(keys[a], keys[b], s) for a, b, s in edges]
+        assert Drawing(*other, "A graph.").svg == Drawing(nodes, edges, "A graph.").svg
 
 
 @pytest.mark.quick
@@ -131,16 +115,6 @@ def test_text_is_escaped():
 CHAIN = [f"op {k}" for k in range(8)]
 WEIGHTS = [f"w{k}" for k in range(1, 8)]
 STEPS = [(a, b, "") for a, b in [*zip(CHAIN, CHAIN[1:], strict=False), *zip(WEIGHTS, CHAIN[1:], strict=True)]]
-
-
-def test_a_weight_stands_beside_what_it_joins():
-    nodes, more = (
-        {name: ([name], OP) for name in [*CHAIN, *WEIGHTS, "unused"]},
-        [("w2", "op 6", ""), ("op 3", "unused", "")],
-    )
-    found = {box.lines[0]: box for box in boxes(Drawing(nodes, STEPS + more, "A chain.").svg)}
-    assert [found[weight].top for weight in WEIGHTS] == [found[op].top for op in CHAIN[:-1]]
-    assert found["unused"].top == found["op 4"].top
 
 
 def test_a_chain_stays_straight_beside_its_weights():
@@ -225,12 +199,6 @@ def test_a_tape_is_drawn():
     assert drawn.svg == tape_drawing(*step(), gradients).svg
 
 
-def test_a_trace_has_shapes_alone():
-    x, y = SimpleNamespace(shape=()), SimpleNamespace(shape=(4,))
-    drawn = tape_drawing([("broadcast_divide", [x], {}, y)])
-    assert [box.lines for box in boxes(drawn.svg)] == [["()"], ["broadcast_divide", "(4,)"]]
-
-
 def test_names_that_do_not_fit_a_tape():
     records, names = step()
     with pytest.raises(ValueError, match="^tape_drawing: gradients of v, but the names are x, w, b, loss"):
@@ -279,13 +247,3 @@ def test_a_traced_step_is_drawn_with_its_phases():
     assert [box.lines for box in boxes(drawn.svg) if "new w" in box.lines] == [["subtract", "new w"]]
     assert repr(drawn) == "A graph of 11 ops: 4 forward, 5 backward, 2 in the update."
     assert drawn.svg == graph_drawing(traced_step(), ["rows", "target"]).svg  # an equal graph is an equal text
-
-
-def test_a_graph_on_two_devices_names_them():
-    graph = traced_step()
-    pool(cpus=2)
-    moved = graph.ops[0]
-    moved.spec = pool()["cpu:1"].spec(moved.spec.shape, moved.spec.dtype)
-    assert [box.lines[-1] for box in boxes(graph_drawing(graph, "xy").svg) if box.lines[0] == "matmul"].count(
-        "cpu:1"
-    ) == 1

@@ -6,10 +6,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from course import figures, tasks
+from course import figures
 from course.reader.figures import matrices, memory, picture, tape
 from course.reader.figures.tape import tape_of_numbers
-from levels.hardware.tasks import Fit
 
 pytestmark = pytest.mark.usefixtures("words_can_be_read")
 
@@ -22,18 +21,6 @@ def axes_of(picture, *args, **kwargs):
     figure = Figure()
     picture.__wrapped__(figure, *args, **kwargs)
     return figure.axes
-
-
-def test_no_figure_before_notebook_05_says_how_many_points_of_the_rings_are_right():
-    """Notebook 05 asks for it. Each of the notebooks before draws the same net."""
-    rings = tasks.rings()
-    fit = Fit(np.geomspace(1.0, 0.1, 400), list(rings.weights), lambda x: np.hypot(*x.T)[:, None] / 13)
-    (_, right), words = axes_of(figures.classifier, rings, fit), figures.classifier(rings, fit).text
-    assert "%" not in right.get_title() + words and "circle" not in right.get_title() + words
-    (_, right), words = axes_of(figures.classifier, rings, fit, scored=True), figures.classifier(rings, fit, True).text
-    share = f"{figures.accuracy(rings.y_test, fit.predict(rings.x_test)):.1%}"
-    assert right.get_title() == f"{share} of test points right\n(the best circle: 95.0%)"
-    assert f"{share} of the test points" in words and "the best circle gets 95.0%" in words
 
 
 def test_contrast_is_that_of_wcag():
@@ -220,18 +207,6 @@ def test_the_bump_meets_the_walk_at_every_step(walk, monkeypatch):
             number = tape.measured(moves[target][0])
             assert f"raised by a millionth, {leaf} moves {target} by {number} millionths" in text
             assert text.endswith(f" = {number}.")
-
-
-def test_a_leaf_that_goes_nowhere_moves_nothing():
-    def program(x, c):
-        return [("exp", ["x"], "y", [np.exp(x)])], dict(x=x, c=c, y=np.exp(x))
-
-    walk = tape.backward_walk(program, x=0.0, c=1.0)
-    assert figures.tape_backwards(walk, 1, "x").text.endswith("two meet is 1 × 1.000 (x) = 1.000.")
-    text = figures.tape_backwards(walk, 1, "c").text
-    assert text.endswith(
-        "c moves y by 0 millionths; lowered, by 0. The walk: gradient × move where the two meet is nowhere = 0."
-    )
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=["squared", "ridge", "another"])

@@ -151,11 +151,8 @@ def test_sgd_needs_as_many_updates_as_its_formula_says():
 # The picture.
 
 PICTURE = figures.Picture
-SETTINGS = [
-    (inputs, rate, momentum)
-    for inputs in DEPTHS
-    for rate, momentum in [(0.0001, 0), (0.002, 0.9), (0.002, 0.99), (0.005, 0.99), (0.05, 0.5), (0.5, 0.9), (1, 0.99)]
-]
+SETTINGS = [("raw", 0.0001, 0), ("raw", 0.002, 0.9), ("raw", 0.002, 0.99), ("raw", 1, 0.99)]
+SETTINGS += [("standardised", 0.005, 0.99), ("standardised", 0.05, 0.5), ("standardised", 0.5, 0.9)]
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)

@@ -184,14 +184,6 @@ def test_what_each_machine_answers_for_itself_is_a_range(text):
     assert repr(asked) == "Predict: how long?"
 
 
-def test_between_two_places_of_a_slider_a_range_has_its_nearest():
-    question = predict("how long?", (4.6, 5), "Python.", slider=(0, 10, 3))
-    box = question.box()
-    part(box, SelectionSlider).index = 2
-    part(box, Button).click()
-    assert "Right:</b> no position of the slider is nearer. You said 6. Answer: 4.6 to 5" in told(question)
-
-
 @pytest.mark.parametrize("name", build.names_in(build.ROOT))
 def test_who_predicts_what_the_next_cell_measures_is_given_a_range(name):
     """What such a cell prints is compared with no stored output: no single number is right on every machine."""

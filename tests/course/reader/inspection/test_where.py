@@ -33,27 +33,16 @@ def read_once():
     "asked, name, level, room",
     [
         ("GradientTape", "GradientTape", "low_level", "autodiff"),
-        ("tf.GradientTape", "GradientTape", "low_level", "autodiff"),
-        ("tf.keras.layers.Dense", "Dense", "mid_level", "layers"),
         ("torch.nn.Linear", "Dense", "mid_level", "layers"),
-        ("torch.nn.ReLU", "relu", "low_level", "nn"),
         ("loss.backward", "backward", "levels_more", "low_level/autodiff"),
         ("torch.utils.data.DataLoader", "DataLoader", "levels_more", "mid_level/dataset"),
-        ("torch.optim.Adam", "Adam", "mid_level", "optimizers"),
-        ("optimizer.step", "Optimizer.apply_gradients", "mid_level", "optimizers"),
         ("torch.compile", "function", "low_level", "functions"),
         ("tf.keras.Model.compile", "Model.compile", "high_level", "models"),
         ("model.fit", "Model.fit", "high_level", "models"),
-        ("torch.onnx.export", "Model.export", "levels_more", "high_level/model"),
         ("torch.randn", "normal", "levels_more", "low_level/random"),
-        ("tf.random.set_seed", "set_seed", "levels_more", "low_level/random"),
-        ("torch.index_select", "take", "levels_more", "low_level/shape"),
-        ("tf.argmax", "argmax", "levels_more", "low_level/ops"),
         ("model.load_state_dict", "Module.set_weights", "low_level", "module"),
-        ("torch.nn.BatchNorm1d", "BatchNormalization", "levels_more", "mid_level/layers"),
         ("VJPS", "VJPS", "low_level", "autodiff"),
         ("subtract", "subtract", "kernels", "elementwise"),
-        ("sgd", "sgd", "kernels", "elementwise"),
     ],
 )
 def test_a_name_of_ours_or_of_others_is_found(asked, name, level, room):
@@ -159,11 +148,7 @@ def test_it_shows_itself(monkeypatch):
     [
         ("tf.random.normal", "tensorflow/", "normal"),
         ("tf.keras.layers.Dense", "", "Dense"),
-        ("tf.reduce_mean", "tensorflow/", "reduce_mean"),
-        ("tensorflow.Variable", "", "class "),
-        ("torch.nn.Linear", "", "class Linear"),
         ("nn.Linear", "", "class Linear"),
-        ("torch.randn", "torch/", "randn"),
         ("torch.no_grad", "torch/", "no_grad"),
     ],
 )
@@ -172,11 +157,6 @@ def test_what_others_call_so_leads_to_a_line_that_spells_it(asked, file, says):
     assert place.file.startswith(f"levels_more/{file}") and says in place.source
     lines = (build.ROOT / place.file).read_text(encoding="utf-8").split("\n")
     assert "\n".join(lines[place.first - 1 : place.last]) == place.source
-
-
-@pytest.mark.parametrize("asked", ["torch.nn.utils.clip_grad_norm_", "tf.stack"])
-def test_what_is_only_spelled_here_is_found_too(asked):
-    assert course.where(asked).spelling.source
 
 
 @pytest.mark.parametrize("asked", ["Dense", "model.fit", "torch.nn.Lineer", "tf.random.exp", "tf", "torch."])
@@ -197,9 +177,3 @@ def test_every_name_of_the_two_spellings_has_its_line():
     for asked in spelled_names():
         place = where_module.spelling_of(asked)
         assert place and place.source, asked
-
-
-def test_what_every_notebook_needs_stands_at_the_door():
-    from course import compare, reference, tasks, where
-
-    assert where("exp") and compare.measure and reference.dnn_classifier and tasks.linear

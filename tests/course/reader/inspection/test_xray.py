@@ -6,7 +6,6 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from back_ends import CHOICES
 
 from course import reference, tasks
 from course.reader.inspection import xray
@@ -65,19 +64,11 @@ def by_launches():
         return xray.opened(model, *rows), xray.compiled(model, *rows)
 
 
-@pytest.fixture(scope="module")
-def by_parts():
-    """The same step as a replay in which loops are fused."""
-    rows = [array.astype("f4") for array in HUNDRED]
-    with replayed(CHOICES["FusedReplay"]):
-        return xray.opened(launched_model(), *rows), xray.compiled(launched_model(), *rows)
-
-
 @contextmanager
-def replayed(back_ends=()):
-    """Inside this `with` block every graph is replayed, op by op, or becomes what is given."""
+def replayed():
+    """Inside this `with` block every graph is replayed, op by op."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(functions, "BACK_ENDS", [*back_ends])
+        patch.setattr(functions, "BACK_ENDS", [])
         yield
 
 
@@ -287,8 +278,8 @@ def test_it_prints_what_is_the_same_every_time(line):
     assert len(rest) == sum(row.kind not in ("fit", "launch", "kernel") for row in line[0].root.walk())
 
 
-def test_as_html_it_unfolds_and_names_files_and_sections(line, net, by_launches, by_parts):
-    for picture in (*line, *net, *by_launches, *by_parts):
+def test_as_html_it_unfolds_and_names_files_and_sections(line, by_launches):
+    for picture in (*line, *by_launches):
         page, rows = picture._repr_html_(), [*picture.root.walk()]
         assert page.count("<details") == page.count("</details>") == sum(bool(row.rows) for row in rows)
         assert page.count("µs") == len(rows) and page.count("<a href=") == sum(bool(row.place.notebook) for row in rows)
@@ -303,7 +294,7 @@ PHASES = {  # of the trace event format: the fields that an event of each kind n
 }
 
 
-@pytest.mark.parametrize("which", ["line", "net", "by_launches", "by_parts"])
+@pytest.mark.parametrize("which", ["line", "by_launches"])
 def test_the_trace_keeps_to_the_format(which, request, tmp_path):
     for picture in request.getfixturevalue(which):
         picture.save(tmp_path / "step.json")
