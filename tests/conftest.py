@@ -306,6 +306,7 @@ def pytest_configure_node(node) -> None:
 
 
 QUICK = "quick"  # the mark of the tests that `python3 -m course test` runs
+WEEKLY = "weekly"  # and of those that run only with `--weekly`
 
 
 def is_quick(config) -> bool:
@@ -315,8 +316,9 @@ def is_quick(config) -> bool:
 
 def pytest_ignore_collect(collection_path, config):
     """A file that marks no test need not be read for those that are marked: to read all takes half a minute."""
-    if config.option.markexpr == QUICK and collection_path.match("test_*.py") and collection_path.is_file():
-        return f"mark.{QUICK}" not in collection_path.read_text(encoding="utf-8") or None
+    mark = config.option.markexpr
+    if mark in (QUICK, WEEKLY) and collection_path.match("test_*.py") and collection_path.is_file():
+        return f"mark.{mark}" not in collection_path.read_text(encoding="utf-8") or None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -335,12 +337,12 @@ def pytest_xdist_node_collection_finished(node, ids) -> None:
         node.config.counted = len(ids)
         terminal = node.config.pluginmanager.getplugin("terminalreporter")
         terminal.ensure_newline()
-        terminal.write_line(f"{len(ids)} tests, about three minutes on two processors", flush=True)
+        terminal.write_line(f"{len(ids)} tests, about two minutes on two processors", flush=True)
 
 
 def pytest_unconfigure(config) -> None:
     if is_quick(config):
-        print("Every test, in 20 to 45 minutes on two processors:  python3 -m course test --all")
+        print("All but the weekly tests, in 20 to 45 minutes on two processors:  python3 -m course test --all")
 
 
 def pytest_report_header(config) -> str:

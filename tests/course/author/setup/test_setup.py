@@ -631,8 +631,11 @@ def test_exit_status_is_passed_on(copy, system):
 
 GIVEN = {  # what a reader gives to `test`, what pytest gets of it, and whether the tests then run in one process
     "nothing": ([], "-m quick", False),
-    "all": (["--all"], "--dist=worksteal", False),  # and no more
-    "all, with an option": (["--all", "-x"], "--dist=worksteal -x", False),
+    "all": (["--all"], "--dist=worksteal -m not weekly", False),
+    "all, with an option": (["--all", "-x"], "-m not weekly -x", False),
+    "weekly": (["--weekly"], "--dist=worksteal -m weekly", False),
+    "every test": (["--weekly", "--all"], "--dist=worksteal", False),  # and no more
+    "all of a file": ([__file__, "--all"], f"-m pytest {__file__}", True),  # whatever its tests' marks
     "a word": (["-k", "course", "-x"], "-k course -x", False),  # which is a folder, too
     "a test": ([f"{__file__}::test_it", "-v"], f"-m pytest {__file__}::test_it -v", True),
     "no other processes": (["-p", "no:xdist"], "-m pytest -p no:xdist", True),
