@@ -25,7 +25,8 @@ def test_marked_tests_run_and_a_file_without_one_is_not_read(tmp_path, mark):
     (tmp_path / "test_marked.py").write_text(MARKED.format(mark=mark))
     (tmp_path / "test_unmarked.py").write_text("raise SystemExit('it was read')")
     command = [sys.executable, "-m", "pytest", f"--config-file={build.ROOT / 'pyproject.toml'}", "-p", "conftest"]
-    command += ["-p", "no:cacheprovider", f"--rootdir={tmp_path}", "-m", mark, "--numprocesses=2", str(tmp_path)]
+    command += ["-p", "no:cacheprovider", f"--rootdir={tmp_path}", "-m", mark, str(tmp_path)]
+    command += ["--numprocesses=2"] if mark == "quick" else ["-p", "no:xdist"]
     environment = build.environment(build.ROOT / "tests", build.ROOT) | {"PYTEST_ADDOPTS": ""}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert "1 passed" in done.stdout, done.stdout + done.stderr

@@ -50,7 +50,6 @@ def made_pages():
 SITTINGS = "two sittings, each of less than an hour and a half"
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("name", NAMES)
 def test_every_page_gives_a_notebook_the_minutes_of_the_rule(name):
     taken = round(minutes.total(minutes.sections(build.from_text(ROOT, name).cells, ROOT)))

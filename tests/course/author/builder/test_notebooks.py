@@ -57,26 +57,28 @@ def state(root):
     return {path: path.stat().st_mtime_ns for path in files}
 
 
+# The short ones of the trail run one after the other in one process of pytest.
+TOGETHER = [pytest.param("trail", build.trail_in(build.ROOT), marks=pytest.mark.quick, id="trail")]
+TOGETHER += [pytest.param(name, [name], id=name) for name in build.more_in(build.ROOT)]
+
+
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.quick) for name in build.trail_in(build.ROOT)] + build.more_in(build.ROOT),
-)
-def test_notebook_of_trail_or_more_gives_its_stored_outputs(name, shared, nbval, tell):
-    """It builds nothing, and leaves no file behind; what the course noted of the one before it is gone."""
+@pytest.mark.parametrize("name, notebooks", TOGETHER)
+def test_notebooks_of_trail_and_more_give_their_stored_outputs(name, notebooks, shared, nbval, tell):
+    """They build nothing, and leave no file behind; what the course noted of the ones before is gone."""
     if name == "more/05_machines" and not all(map(importlib.util.find_spec, ("ipyparallel", "mpi4py"))):
         pytest.skip("MPI is not here")  # nor in the lock, on Windows
     if name == "more/05_at_work" and not serving.environment.ready():
         pytest.skip("the server's environment is not made here: python3 -m course serve --setup")
     shutil.rmtree(shared / ".course", ignore_errors=True)
     before = state(shared)
-    result = nbval(shared, name)
+    result = nbval(shared, *notebooks)
     tell(
         "notebooks, every output compared by nbval",
         f"{name:<16} {result.cells:>4} cells passed {result.seconds:>7.1f} s",
     )
     tail = "\n".join(result.output.split("\n")[-60:])
-    assert result.passed, f"notebooks/{name}.ipynb does not give its stored outputs:\n{tail}"
+    assert result.passed, f"notebooks/{name} does not give its stored outputs:\n{tail}"
     assert state(shared) == before
 
 
@@ -84,7 +86,6 @@ def files(folder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}
 
 
-@pytest.mark.quick
 def test_kernel_sees_only_the_copy(tmp_path, nbval):
     """The packages a notebook imports lie beside it, whatever root the environment names besides."""
     root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", [])
@@ -97,7 +98,6 @@ def test_kernel_sees_only_the_copy(tmp_path, nbval):
     assert result.passed, result.output
 
 
-@pytest.mark.quick
 def test_text_notebooks_and_levels_agree():
     assert build.check(build.ROOT, build.all_in(build.ROOT)) == []
 
