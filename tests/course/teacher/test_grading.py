@@ -29,8 +29,6 @@ from course.teacher.sandbox.isolation import FILES, LIMITS, NETWORK, PROCESSES, 
 from solutions import hardware, kernels
 from solutions.answers import ANSWERS
 
-pytestmark = pytest.mark.versions
-
 NAMES = [Path(name).name for name in build.all_in(build.ROOT)]
 
 
@@ -72,6 +70,7 @@ def graded(path, student="bob", seconds=20, hidden=None):
     return {row.exercise: row for row in rows}
 
 
+@pytest.mark.versions
 def test_blanks_are_graded_wherever_they_stand(tmp_path):
     path, key = notebook(tmp_path / "03_low_level.ipynb", {}), "03-unbroadcast"
     made = nbformat.read(path, 4)
@@ -165,6 +164,7 @@ def test_what_is_right_blank_wrong_and_missing(tmp_path, capsys):
     assert f"3 right of {len(keys)}" in capsys.readouterr().out
 
 
+@pytest.mark.versions
 def test_nothing_that_a_student_writes_stops_it_or_gets_out(tmp_path):
     """One notebook in which every exercise goes wrong in another way."""
     mark = f"mark {time.time_ns()}"
@@ -190,6 +190,7 @@ def test_nothing_that_a_student_writes_stops_it_or_gets_out(tmp_path):
     assert not [each for each in psutil.process_iter(["cmdline"]) if mark in str(each.info["cmdline"])]
 
 
+@pytest.mark.versions
 def test_cells_of_a_notebook_without_headings_in_another_order(tmp_path):
     """Helpers in cells of their own, a broken body, an endless helper, a later attempt: the exercises count."""
     code = nbformat.v4.new_code_cell
@@ -366,6 +367,7 @@ def highest_rate(x):
 }
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("forged", FORGED)
 def test_what_is_forged_is_not_right(forged, tmp_path):
     """And what is honest beside it counts."""
@@ -462,6 +464,7 @@ plain_data.pack = lambda value: ["array", ["|O", [1], pickled]]
 COMPUTED = 'from course.reader.cases import plain_data\n\nplain_data.pack = lambda value: ["plain", "=1+1 is right"]\n'  # by a spreadsheet
 
 
+@pytest.mark.versions
 def test_no_answer_harms_who_asks(tmp_path):
     """Pickled, too deep, too long, none, the pipe closed, and one that a spreadsheet would compute."""
     solved = {}
@@ -487,13 +490,14 @@ def test_no_answer_harms_who_asks(tmp_path):
 # What the table holds.
 
 RIGHT = "#| blank descend\ndef descend(w, slope, learning_rate):\n    return w - learning_rate * slope"
+EMPTY = RIGHT.replace("return w - learning_rate * slope", "...")
 
 
-def handed_in(path, change=lambda made: None):
-    """A notebook of the trail with one blank filled in, as JSON; `change` may alter it."""
+def handed_in(path, change=lambda made: None, blank=RIGHT):
+    """A notebook of the trail with one blank, as JSON: filled in, or otherwise; `change` may alter it."""
     made = json.loads(nbformat.writes(course("1_hardware")))
     (cell,) = (cell for cell in made["cells"] if "".join(cell["source"]).startswith("#| blank descend"))
-    cell["source"] = RIGHT
+    cell["source"] = blank
     made = change(made) or made
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(made if isinstance(made, bytes) else json.dumps(made).encode())
@@ -537,6 +541,7 @@ ODD = {  # name: (what was changed, the state of the blank, what its text says)
 }
 
 
+@pytest.mark.versions
 def test_each_odd_notebook_has_a_row_that_says_what_it_is(tmp_path):
     for name, (change, _, _) in ODD.items():
         handed_in(tmp_path / name / "1_hardware.ipynb", change)
@@ -576,14 +581,14 @@ def test_no_cell_is_a_formula(formula):
 def test_names_of_students_and_files_are_protected_too(tmp_path, capsys):
     folder, table = tmp_path / "handed in", tmp_path / "out.csv"
     for student in ("=1+1|'x'!A0", "@bob", "a;=1+1", "tab\t=1", "\x1b[31mred", os.fsdecode(b"Andr\xe9")):
-        handed_in(folder / student / "1_hardware.ipynb", without("id"))
+        handed_in(folder / student / "1_hardware.ipynb", without("id"), EMPTY)
     handed_in(folder / "carl" / "=2+2.ipynb", lambda made: {"cells": []})
     with open(os.devnull, "w") as null, contextlib.redirect_stderr(null):
         assert grading.main([str(folder), "--csv", str(table)]) == 0
     with open(table, encoding="utf-8-sig", newline="") as file:
         header, *rows = csv.reader(file)
     assert header == ["student", "notebook", "exercise", "state", "text", "seed"]
-    found = {row[0] for row in rows if row[2:4] == ["01-descend", "right"]}
+    found = {row[0] for row in rows if row[2:4] == ["01-descend", "still blank"]}
     assert found == {"'=1+1|'x'!A0", "'@bob", "a;'=1+1", "tab =1", "[31mred", "Andr\\udce9"}
     assert [row[4] for row in rows if row[3] == "unreadable"] == [
         "'=2+2.ipynb: no notebook of the course has this name"
