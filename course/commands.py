@@ -82,9 +82,14 @@ def open_lab(arguments, opened):
     return 0
 
 
-def test(arguments):
-    """Run a three-minute sample of the tests; with --all, every test; with other arguments, the tests that they select.
+SELECTIONS = {"--all": ["-m", "not weekly"], "--weekly": ["-m", "weekly"]}  # of `test`
 
+
+def test(arguments):
+    """Run a two-minute sample of the tests; with other arguments, the tests that they select.
+
+    --all runs all tests but the weekly ones, --weekly runs these, and both together run every test. A file or a test
+    that is named runs whatever its mark.
     The tests run in parallel, because half of them wait for a program. A process without tests takes over another's.
     If a test file is named, one process is used, which starts sooner. The user's options come last and take precedence.
     """
@@ -93,9 +98,12 @@ def test(arguments):
             "Testing both models on all five levels, the five notebooks and the trail, and a sample of all other tests"
         )
         arguments = ["-m", "quick"]
-    arguments = [argument for argument in arguments if argument != "--all"]
+    asked = [option for option in SELECTIONS if option in arguments]
+    arguments = [argument for argument in arguments if argument not in SELECTIONS]
     named = any(argument.split("::")[0].endswith(".py") for argument in arguments)
     alone = named or any(argument.endswith("no:xdist") for argument in arguments)
+    if len(asked) == 1 and not named:
+        arguments = SELECTIONS[asked[0]] + arguments
     side_by_side = ["--numprocesses=logical", "--maxprocesses=4", "--dist=worksteal"]
     return hand_over([sys.executable, "-m", "pytest"] + ([] if alone else side_by_side) + arguments)
 

@@ -203,19 +203,19 @@ def packages_of():
 
 @pytest.fixture(scope="session")
 def nbval(absent, packages_of):
-    """A function that runs one notebook of a project and compares every output with the stored one.
+    """A function that runs notebooks of a project, in order, and compares every output with the stored one.
 
-    Where it names no packages that it needs, it finds none but those of requirements.lock.
+    Where they name no packages that they need, they find none but those of requirements.lock.
     """
 
-    def run(root: Path, name: str) -> Result:
-        named = build.text_path(build.ROOT, name).exists() and packages_of(name)
+    def run(root: Path, *names: str) -> Result:
+        named = any(build.text_path(build.ROOT, name).exists() and packages_of(name) for name in names)
         environment = build.environment(build.ROOT / "tests" / "lean", root)
         environment["ABSENT"] = "" if named else " ".join(absent)
         config = build.ROOT / "tests" / "nbval_sanitize.cfg"
         options = ["-p", "nbval.plugin", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300"]
         options += ["--nbval-sanitize-with", str(config), "-p", "no:cacheprovider", "--rootdir", str(root)]
-        options += ["--color=no", f"notebooks/{name}.ipynb"]
+        options += ["--color=no", *(f"notebooks/{name}.ipynb" for name in names)]
         # The other plugins of this environment have nothing to do there, and take a second to load.
         own = {"PYTHONUTF8": "1", "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         start = time.perf_counter()
@@ -306,6 +306,15 @@ def pytest_configure_node(node) -> None:
 
 
 QUICK = "quick"  # the mark of the tests that `python3 -m course test` runs
+WEEKLY = "weekly"  # and of those that run only with `--weekly`
+LONG = (
+    "[02_kernels]",
+    "[05_high_level]",
+    "[trail]",
+    "[03_low_level]",
+    "[04_mid_level]",
+    "[01_hardware]",
+)  # by their time
 
 
 def is_quick(config) -> bool:
@@ -315,17 +324,29 @@ def is_quick(config) -> bool:
 
 def pytest_ignore_collect(collection_path, config):
     """A file that marks no test need not be read for those that are marked: to read all takes half a minute."""
-    if config.option.markexpr == QUICK and collection_path.match("test_*.py") and collection_path.is_file():
-        return f"mark.{QUICK}" not in collection_path.read_text(encoding="utf-8") or None
+    mark = config.option.markexpr
+    if mark in (QUICK, WEEKLY) and collection_path.match("test_*.py") and collection_path.is_file():
+        return f"mark.{mark}" not in collection_path.read_text(encoding="utf-8") or None
 
 
-@pytest.hookimpl(tryfirst=True)
+def place_of(item) -> int:
+    """The place of a test in the sample: the runs of notebooks stand first, the longest before the others."""
+    places = [place for place, name in enumerate(LONG) if item.nodeid.endswith(name)]
+    return places[0] if places and "::test_notebook" in item.nodeid else len(LONG)
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items) -> None:
-    """The notebooks first, where they are a large part of all: a long test at the end has one processor wait for the other."""
+    """In the sample the longest come first: a long test at the end has one processor wait for the other.
+
+    They are dealt like cards, because each process begins with an equal part of the list, and in its order.
+    """
     if config.option.core:
         core_alone.skip_marked(items)
     if config.option.markexpr == QUICK:
-        items.sort(key=lambda item: "test_notebooks.py" not in item.nodeid)
+        items.sort(key=place_of)
+        processes = getattr(config, "workerinput", {}).get("workercount", 1)
+        items[:] = [item for first in range(processes) for item in items[first::processes]]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -335,12 +356,12 @@ def pytest_xdist_node_collection_finished(node, ids) -> None:
         node.config.counted = len(ids)
         terminal = node.config.pluginmanager.getplugin("terminalreporter")
         terminal.ensure_newline()
-        terminal.write_line(f"{len(ids)} tests, about three minutes on two processors", flush=True)
+        terminal.write_line(f"{len(ids)} tests, about two minutes on two processors", flush=True)
 
 
 def pytest_unconfigure(config) -> None:
     if is_quick(config):
-        print("Every test, in 20 to 45 minutes on two processors:  python3 -m course test --all")
+        print("All but the weekly tests, in 20 to 45 minutes on two processors:  python3 -m course test --all")
 
 
 def pytest_report_header(config) -> str:

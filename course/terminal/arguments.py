@@ -79,8 +79,16 @@ COMMANDS = {  # name: (its line of help, its arguments)
         ],
     ),
     "test": (
-        "three minutes of tests: the levels, the notebooks, a sample of the rest (--all runs every test)",
-        [argument("--all", action="store_true", help="every test: 20 to 45 minutes")],
+        "two minutes of tests: the levels, the notebooks, a sample of the rest (--all runs all but a few)",
+        [
+            argument("--all", action="store_true", help="every test but the weekly ones: 20 to 45 minutes"),
+            argument(
+                "--weekly",
+                action="store_true",
+                help="the tests that --all leaves out, because they take long and seldom fail: CI runs them weekly "
+                "(with --all: every test)",
+            ),
+        ],
     ),
     "browser-test": ("run all notebooks in JupyterLab in this system's browser", []),
     "setup": ("install all packages, also those for more/, the tests and the site", []),
@@ -269,9 +277,9 @@ HANDED_ON = {  # command: (its usage, which arguments are passed to the program 
         "Arguments after -- go to JupyterLab unchanged: `-- --help` shows which ones it takes.",
     ),
     "test": (
-        "[--all] [ARGUMENT ...]",
+        "[--all] [--weekly] [ARGUMENT ...]",
         "Other arguments go to pytest, such as tests/levels_more/mid_level/test_data.py, -k WORDS or --numprocesses=2,"
-        " and select from all tests: "
+        " and select from all tests, also from the weekly ones: "
         "`-- --help` shows them.",
     ),
     "browser-test": ("[ARGUMENT ...]", "Arguments go to pytest, such as -x: `-- --help` shows them all."),

@@ -39,7 +39,6 @@ def in_lean(absent, code):
     return done.stdout
 
 
-@pytest.mark.quick
 def test_both_tasks_run_on_all_levels_with_levels_more_in_reach(absent):
     assert {"greenlet", "onnx", "pandas", "safetensors", "scipy", "sklearn", "pytest"} <= {*absent}
     assert not {"numpy", "numba", "matplotlib", "ipykernel"} & {*absent}

@@ -74,7 +74,6 @@ def test_ranges_are_numpys(start, limit, delta, real):
 # Drawn by chance.
 
 
-@pytest.mark.quick
 def test_what_is_drawn_has_its_mean_and_its_spread_and_begins_anew_with_a_seed():
     set_seed(7)
     first = [normal((200, 500), 3.0, 0.5, "float64").numpy(), uniform((200, 500), -2.0, 6.0, "float64").numpy()]

@@ -357,7 +357,6 @@ class Stop(Callback):
         self.model.stop_training = True
 
 
-@pytest.mark.quick
 def test_fit_trains_again_after_a_callback_stopped_it():
     model = net()
     assert len(model.fit(X, Y, epochs=5, verbose=0, callbacks=[Stop()]).history["loss"]) == 1

@@ -34,10 +34,15 @@ def write_level(root: Path, name: str, files: dict[str, File]) -> bool:
 
 
 def copy_project(root: Path, target: Path, levels: list[str]) -> Path:
-    """Copy the project into the folder `target`, with only these levels and `levels/support`. Returns `target`."""
+    """Copy the project into the folder `target`, with only these levels and `levels/support`. Returns `target`.
+
+    What Python has compiled of `course` goes along, and stays valid, because a copy has the time of its file. To
+    compile it anew takes a second. (`x.pyc.*` is a file that another process is writing.)
+    """
     for part in PARTS:
+        compiled = "*.pyc.*" if part == "course" else "__pycache__"
         if (root / part).exists():
-            shutil.copytree(root / part, target / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+            shutil.copytree(root / part, target / part, ignore=shutil.ignore_patterns(compiled, ".*"))
     shutil.rmtree(target / "levels", ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__")
     for part in [*levels, "support"] if (root / SUPPORT).is_dir() else levels:

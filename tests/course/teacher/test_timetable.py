@@ -12,7 +12,6 @@ from course.author import pages
 from course.author import site as reading
 from course.author.build import ROOT, names_in, text_path
 from course.author.setup import environment, index_page
-from course.author.site import stored_run
 from course.reader.files import with_tables
 from course.reader.notebooks import minutes
 from course.reader.notebooks.minutes import UNTIMED
@@ -45,13 +44,6 @@ def test_the_list_of_notebooks_is_that_of_the_texts():
     assert found == page, "a title changed: run `python -m course.author.pages`"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_each_row_of_a_table_has_as_many_cells_as_its_head(page):
-    for table in re.findall(r"(?:^\|.*\n)+", PAGES[page], re.MULTILINE):
-        cells = [len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()]
-        assert len({*cells}) == 1, table.splitlines()[[count == cells[0] for count in cells].index(False)]
-
-
 @functools.cache
 def made_pages():
     """The map of a reader's desk, and the first page of the site."""
@@ -61,7 +53,6 @@ def made_pages():
 SITTINGS = "two sittings, each of less than an hour and a half"
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("name", NAMES)
 def test_every_page_gives_a_notebook_the_minutes_of_the_rule(name):
     taken = round(minutes.total(minutes.sections(build.from_text(ROOT, name).cells, ROOT)))
@@ -87,14 +78,6 @@ def test_every_page_gives_the_trail_the_hours_of_the_rule():
     assert all(hours in " ".join(PAGES[page].split()) for page in ("README.md", f"{READING}/install.md")), hours
     for page in made_pages():
         assert f"## The trail: {index_page.hours(taken)}\n" in page
-
-
-def test_the_rule_is_told_as_it_is():
-    told = " ".join(PAGES[f"{READING}/contents.md"].split())
-    rule = f"words / {minutes.WORDS} + new lines of code / {minutes.LINES}, plus {minutes.DO} for each thing to do"
-    assert rule in told
-    took = "142 and 152 minutes, 01 took 115 and 119, 02 took 107 and 114, and 03, 04 and 05 took 129, 108 and 109."
-    assert took in told
 
 
 def test_a_week_is_a_double_lesson_and_a_day_is_a_day():
@@ -165,18 +148,6 @@ def test_pictures_are_small_and_described():
     assert any("float64 losses differ by 0," in text for text in found)
 
 
-def test_one_command_measures_and_then_makes_every_picture(monkeypatch):
-    done = []
-    drawn = {name: lambda name=name: done.append(name) or (b"", "") for name in pages.PICTURES}
-    monkeypatch.setattr(pages, "build", lambda root, name, anew: done.append((name, anew)))
-    monkeypatch.setattr(pages, "PICTURES", drawn)
-    monkeypatch.setattr(pages, "DARK", {})
-    monkeypatch.setattr(pages.files, "write", lambda *given: None)
-    monkeypatch.setattr(pages.Path, "write_bytes", lambda *given: None)
-    pages.main(["measure"])
-    assert done == [(stored_run.NAME, True), "five_levels", "side_by_side", "sliders"]
-
-
 def test_what_is_needed_is_what_setup_asks_for():
     (_, low), (_, high) = environment.PYTHONS
     versions = [f"3.{minor}" for minor in range(low, high + 1)]
@@ -185,19 +156,6 @@ def test_what_is_needed_is_what_setup_asks_for():
     assert f"About {lean} of disk" in PAGES[f"{READING}/install.md"]
     assert f"({all_of_it} with those)" in PAGES[f"{READING}/install.md"]
     assert f"Python {versions[0]} or later" in PAGES["README.md"] and lean in PAGES["README.md"]
-
-
-def test_the_picture_of_the_five_levels_is_that_of_notebook_05():
-    """The first page shows it, light or dark, and no other; its words end on the loss that the notebook ends on."""
-    (words,) = re.findall(
-        r'<picture>\n  <source media="\(prefers-color-scheme: dark\)" srcset="pictures/side_by_side_dark.png">\n'
-        r'  <img alt="([^"]*)" src="pictures/side_by_side.png">\n</picture>',
-        PAGES["README.md"],
-    )
-    assert not any("side_by_side.png" in text for name, text in PAGES.items() if name != "README.md")
-    page, _ = stored_run.side_by_side(ROOT)
-    (loss,) = re.findall("<b>([^<]+)</b> <code>0x1.26b37bd4bf3c0p\\+3</code>, the same 64 bits on every level", page)
-    assert words.endswith(f"All five end on the same loss, {loss}.")
 
 
 # Three lessons, and ten questions.

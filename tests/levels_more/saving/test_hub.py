@@ -24,7 +24,6 @@ def net(*layers):
     return model
 
 
-@pytest.mark.quick
 def test_a_folder_with_its_card(tmp_path):
     model = net(Dense(4, "relu"))
     model.compile(Adam(0.01), "binary_crossentropy")

@@ -33,7 +33,6 @@ ROOMS = {
 }
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("spelling", ROOMS)
 def test_each_name_that_is_not_here_says_what_to_use(spelling):
     """By every road: an attribute, an import, or a method of its objects. And none of them is here after all."""
@@ -58,7 +57,6 @@ def test_each_name_stands_once(table):
     assert len(names) == len({*names})
 
 
-@pytest.mark.quick
 def test_what_is_nearly_spelled_is_told_and_all_are_listed():
     with pytest.raises(AttributeError, match="torch has no 'sigmod' here; the nearest is 'sigmoid'"):
         torch.sigmod  # noqa: B018

@@ -14,7 +14,6 @@ import pytest
 from course import reference, tasks
 from course.author.bench import cases, cli, formulas, libraries, machines, measure, report
 from course.author.bench.work import Trainer, load
-from course.terminal.arguments import SECTIONS
 
 FAST = measure.Pace(rounds=2, seconds=0.0, limit=60.0)
 PEER = """
@@ -264,20 +263,6 @@ def test_several_ranks_train_as_one_process_does(ranks, tmp_path):
     assert found["seconds"] > 0 and found["losses"] == pytest.approx(plain.losses, rel=1e-5)
 
 
-def test_of_several_ranks_medians_are_told_and_others_losses_are_not(monkeypatch, tmp_path):
-    seconds, losses = iter([1, 3, 2, 4, 1, 9] * 3), {"levels": [0.5, 0.25], "torch": [0.5, 0.2501]}
-    monkeypatch.setattr(machines, "trained", lambda library, *_: {"seconds": next(seconds), "losses": losses[library]})
-    given = {"rings": LINE.make()}, "its/python", libraries.environment, 3, tmp_path
-    rows = machines.measured(*given)
-    assert [row[:5] for row in rows] == [("rings", ranks, 1, 4, 3) for ranks in (1, 2, 4)]
-    page = report.report([], "today", "here", "these", ranks=rows)
-    assert "rings | 4 | 1,000,000 | 4,000,000 | 3.00 | 1e-04" in re.sub(" +", " ", page)
-    losses["torch"] = [0.5, 0.26]
-    seconds = iter([1] * 6)
-    with pytest.raises(RuntimeError, match="rings, 1 ranks: the losses are 0.01 apart"):
-        machines.measured(*given)
-
-
 @pytest.mark.parametrize("why", [lambda python: "MPI is not there", lambda python: subprocess.run([python, "-c", "1"])])
 def test_several_ranks_that_cannot_be_measured_are_told_and_the_page_is_not_lost(why, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(machines, "missing", why)
@@ -322,16 +307,3 @@ def test_a_name_that_nothing_has_is_refused_with_the_names_there_are():
         SystemExit, match="--only zzz: nothing that is measured has this in its name. There are: .*rings"
     ):
         cli.main(["--quick", "--only", "zzz"])
-
-
-@pytest.mark.parametrize("section", SECTIONS)
-def test_each_section_can_be_measured_alone(monkeypatch, section):
-    wanted = []
-
-    def run(sections, *_):
-        wanted.extend(sections)
-        return "the page", []
-
-    monkeypatch.setattr(cli, "run", run)
-    assert cli.main([section, "--quick"]) == 0
-    assert wanted == [section]

@@ -7,8 +7,6 @@ import importlib.util
 import json
 import re
 import shutil
-import statistics
-from typing import NamedTuple
 
 import nbformat
 import pytest
@@ -16,7 +14,6 @@ from answered import solve_exercises
 
 from course import build, serving
 from course.reader.notebooks.cells import MARKER, code_lines
-from course.reader.notebooks.minutes import TELLS, words
 
 NAMES = build.names_in(build.ROOT)
 LEVELS = [build.level_of(name) for name in NAMES]
@@ -62,13 +59,20 @@ def state(root):
     return {path: path.stat().st_mtime_ns for path in files}
 
 
+# One for each level. What one of the others uses cannot change without `test_text_notebooks_and_levels_agree` asking for a
+# new build. So a run finds only an output that differs from one run, or one computer, to the next: once a week is enough.
+SAMPLE = [f"more/{name}" for name in ("01_exp_and_log", "02_reductions", "03_passes", "04_pipeline", "05_functional")]
+# The short ones of the trail run one after the other in one process of pytest.
+TOGETHER = [pytest.param("trail", build.trail_in(build.ROOT), marks=pytest.mark.quick, id="trail")]
+TOGETHER += [pytest.param(name, [name], id=name) for name in SAMPLE]
+OTHERS = [name for name in build.more_in(build.ROOT) if name not in SAMPLE]
+TOGETHER += [pytest.param(name, [name], marks=pytest.mark.weekly, id=name) for name in OTHERS]
+
+
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.quick) for name in build.trail_in(build.ROOT)] + build.more_in(build.ROOT),
-)
-def test_notebook_of_trail_or_more_gives_its_stored_outputs(name, shared, nbval, tell):
-    """It builds nothing, and leaves no file behind; what the course noted of the one before it is gone.
+@pytest.mark.parametrize("name, notebooks", TOGETHER)
+def test_notebooks_of_trail_and_more_give_their_stored_outputs(name, notebooks, shared, nbval, tell):
+    """They build nothing, and leave no file behind; what the course noted of the ones before is gone.
 
     The solution of each exercise, in a cell before its stub, is found right in the kernel of its notebook.
     """
@@ -77,15 +81,16 @@ def test_notebook_of_trail_or_more_gives_its_stored_outputs(name, shared, nbval,
     if name == "more/05_at_work" and not serving.environment.ready():
         pytest.skip("the server's environment is not made here: python3 -m course serve --setup")
     shutil.rmtree(shared / ".course", ignore_errors=True)
-    solve_exercises(shared, name)
+    for each in notebooks:
+        solve_exercises(shared, each)
     before = state(shared)
-    result = nbval(shared, name)
+    result = nbval(shared, *notebooks)
     tell(
         "notebooks, every output compared by nbval",
         f"{name:<16} {result.cells:>4} cells passed {result.seconds:>7.1f} s",
     )
     tail = "\n".join(result.output.split("\n")[-60:])
-    assert result.passed, f"notebooks/{name}.ipynb does not give its stored outputs:\n{tail}"
+    assert result.passed, f"notebooks/{name} does not give its stored outputs:\n{tail}"
     assert state(shared) == before
 
 
@@ -93,7 +98,6 @@ def files(folder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}
 
 
-@pytest.mark.quick
 def test_kernel_sees_only_the_copy(tmp_path, nbval):
     """The packages a notebook imports lie beside it, whatever root the environment names besides."""
     root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", [])
@@ -106,7 +110,6 @@ def test_kernel_sees_only_the_copy(tmp_path, nbval):
     assert result.passed, result.output
 
 
-@pytest.mark.quick
 def test_text_notebooks_and_levels_agree():
     assert build.check(build.ROOT, build.all_in(build.ROOT)) == []
 
@@ -117,81 +120,10 @@ def test_sizes():
     assert max(sizes.values(), default=0) <= 2e6 and sum(sizes.values()) <= 7e6, sizes
 
 
-def cells_of(name):
-    """The cells of a notebook's text: (number, cell, whether it stands in a section marked as optional)."""
-    optional = 0  # the depth of the heading that says so
-    for number, cell in enumerate(build.from_text(build.ROOT, name).cells, 1):
-        if cell.cell_type == "markdown":
-            for hashes, title in re.findall(r"^(#{2,}) (.*)$", cell.source, re.MULTILINE):
-                if not optional or len(hashes) <= optional:
-                    optional = len(hashes) if "optional)" in title else 0
-        yield number, cell, bool(optional)
-
-
-def exported_lines(name):
-    """The lines of code that a notebook exports: those that a reader reads, and those of sections marked as optional."""
-    lines = {"read": 0, "optional": 0}
-    for _, cell, optional in cells_of(name):
-        if cell.cell_type == "code" and MARKER.match(cell.source):
-            lines["optional" if optional else "read"] += code_lines(cell.source)
-    return lines
-
-
 def test_levels_can_be_read_whole():
-    """All that a reader reads has at most 3,600 lines of code; with the optional sections there are at most 6,000."""
-    lines = {name: exported_lines(name) for name in NAMES}
-    assert sum(counts["read"] for counts in lines.values()) <= 3600, lines
-    assert sum(sum(counts.values()) for counts in lines.values()) <= 6000, lines
-
-
-class Rhythm(NamedTuple):
-    """How a notebook reads. Lines are those of code, without docstrings; the body is what is not marked as optional."""
-
-    median: float  # lines of a cell of the body
-    long: int  # cells of the body with more than 20 lines, of so many `cells`; a whole class may have more
-    cells: int
-    prose: float  # words for each line of the body: of text, questions and answers
-    walls: list  # cells of more than 8 lines behind another, with no word between, anywhere
-
-
-def asked(tree):
-    """The texts of a cell that asks for a prediction, or none."""
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "checks.predict"]
-    return [
-        n.value for call in calls for n in ast.walk(call) if isinstance(n, ast.Constant) and isinstance(n.value, str)
-    ]
-
-
-def rhythm(name):
-    sizes, prose, walls, before, long = [], 0, [], 0, 0  # before: the lines of the cell before, 0 if there are words
-    for number, cell, optional in cells_of(name):
-        tree = ast.parse(cell.source if cell.cell_type == "code" else "")
-        texts = asked(tree) if cell.cell_type == "code" else [cell.source]
-        tells = cell.source.startswith(TELLS)  # its output is read, and counts with the question
-        if (
-            texts or tells or not tree.body or "hide-input" in cell.metadata.get("tags", [])
-        ):  # what is folded is not read
-            prose, before = prose + sum(map(words, texts)) * (not optional), 0
-            continue
-        lines, title = code_lines(cell.source), build.title(number, cell.source)
-        sizes += [lines] * (not optional)
-        long += lines > 20 and not optional and not any(isinstance(part, ast.ClassDef) for part in tree.body)
-        walls += [title] * (min(before, lines) > 8)
-        before = lines
-    return Rhythm(statistics.median(sizes), long, len(sizes), prose / sum(sizes), walls)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_cells_are_short_and_prose_stands_between(name, tell):
-    """Of what is shown: median cell 4 to 8 lines, nearly none over 20; 6 to 12 words for each line."""
-    found = rhythm(name)
-    lengths = f"median {found.median:g}, {found.long} of {found.cells} over 20"
-    prose = f"{found.prose:.1f} words; {len(found.walls)} walls"
-    tell("how the notebooks read: lines of code of a cell, words for a line", f"{name:<16} {lengths}; {prose}")
-    assert 4 <= found.median <= 8, found
-    assert found.long <= 0.05 * found.cells, found
-    assert 6 <= found.prose <= 12, found
-    assert not found.walls, f"put a word before {found.walls}"
+    """What the five notebooks export, and a reader reads, has at most 3,600 lines of code."""
+    cells = [cell.source for name in NAMES for cell in build.from_text(build.ROOT, name).cells]
+    assert sum(code_lines(source) for source in cells if MARKER.match(source)) <= 3600
 
 
 def imported(tree: ast.AST) -> set[str]:
@@ -215,11 +147,6 @@ def stray_items(text):
         elif not line.strip():
             before = ""
     return found
-
-
-def test_a_stray_item_is_found():
-    assert stray_items("its gradient,\n1. (t6 is a share)") == ["1. (t6 is a share)"]
-    assert stray_items("x is\n- y\n\n1. one\n   and more\n2. two\n\n- a\n- b") == ["- y"]
 
 
 @pytest.mark.parametrize("name", build.all_in(build.ROOT))

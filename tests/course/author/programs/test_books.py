@@ -2,12 +2,11 @@
 
 import json
 import re
-import subprocess
 
 import pytest
 
 from course import build
-from course.author.programs import books, cli
+from course.author.programs import books
 
 MARKDOWN = """# 3-1 A made-up page
 
@@ -89,45 +88,6 @@ def test_clones_are_found_and_a_folder_without_any_is_told(clones, tmp_path):
     assert [each[:2] for each in books.sections(clones)] == [("torchkeras", "3-3"), ("tensorflow", "3-1")]
     with pytest.raises(SystemExit, match="holds no clone of the books: `git clone` https://github.com/lyhue1991/eat_p"):
         books.sections(tmp_path / "pytorch" / "nothing")
-
-
-def test_an_edition_is_the_last_commit_of_the_file(clones):
-    file = clones / "pytorch" / "3-3,高阶API示范.ipynb"
-    assert books.edition(file) == ""
-    who = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
-    for command in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "1", "--date=2020-01-02T03:04:05"]):
-        subprocess.run(["git", "-C", str(clones / "pytorch"), *command], check=True)
-    assert books.edition(file).endswith(")") and " (commit " in books.edition(file)
-
-
-def test_the_command_counts_and_stores_counts_only(clones, monkeypatch, capsys):
-    """With --real each section also runs as it is, in the Python that is given for its library."""
-    monkeypatch.setattr(books, "STORED", clones / "books.json")
-
-    def told(worker, text, python, library, home):
-        failed = ["cell 1: NameError: x"] if home == "real" else []
-        return {"statements": 5, "failed": failed} | ({"version": f"{library} {python}"} if home == "real" else {})
-
-    monkeypatch.setattr(books, "in_process", told)
-    assert cli.main(["--books", str(clones)]) == 0 and not books.STORED.exists()
-    assert capsys.readouterr().out.endswith("on levels_more: 10 of 10 statements run\n")
-    assert cli.main(["--books", str(clones), "--real", "--python", "tensorflow=T", "--python", "torchkeras=K"]) == 0
-    text = capsys.readouterr().out
-    assert "eat tensorflow2 in 30 days 3-1 on tensorflow T: 4 of 5 statements run" in text
-    assert "\n    cell 1: NameError: x\n" in text
-    assert text.endswith("on levels_more: 10 of 10 statements run\non real: 8 of 10 statements run\n")
-    assert json.loads(books.STORED.read_text(encoding="utf-8"))["torchkeras 3-3"] == {
-        "edition": "",
-        "levels_more": {"statements": 5, "failed": []},
-        "real": {"statements": 5, "failed": ["cell 1: NameError: x"], "version": "torchkeras K"},
-    }
-
-
-def test_a_section_that_does_not_run_at_all_is_told_and_nothing_is_stored(clones, monkeypatch, capsys):
-    monkeypatch.setattr(books, "STORED", clones / "books.json")
-    monkeypatch.setattr(books, "in_process", lambda *asked: {"skipped": "no such Python"})
-    assert cli.main(["--books", str(clones), "--real"]) == 1 and not books.STORED.exists()
-    assert "3-3 on levels_more: no such Python" in capsys.readouterr().out
 
 
 def test_it_runs_in_a_process_of_its_own(clones, capsys):

@@ -43,7 +43,6 @@ BASE = (
 )
 
 
-@pytest.mark.quick
 def test_each_side_keeps_what_it_alone_changed():
     base = cells(*BASE)
     mine = edited(base, {3: "alloc(3)"}, {1: "mine = 1"})
@@ -53,7 +52,6 @@ def test_each_side_keeps_what_it_alone_changed():
     assert not disputed
 
 
-@pytest.mark.quick
 def test_what_both_changed_stays_with_the_new_one_beneath():
     base, theirs = cells(*BASE), BASE[2].replace("zeros", "ones")
     mine = edited(base, {2: BASE[2] + "  # mine"}, {2: "alloc(7)"})

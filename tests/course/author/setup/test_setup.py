@@ -416,11 +416,11 @@ def test_the_whole_of_setup(copy, installer):
     python = copy / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     marker, stamp_file = copy / ".venv/marker", copy / ".venv/course-stamp.json"
 
-    started = time.perf_counter()
-    done = open_door(copy, "setup", path=path)  # 1. it is made
+    started = time.perf_counter()  # 1. it is made, first without what the tests need, as by `lab`
+    done = open_door(copy, change="os.chdir(door.ROOT); door.make(environment.CORE); sys.exit(0)", path=path)
     making = time.perf_counter() - started
     assert done.returncode == 0, done.stderr
-    assert installer in done.stdout and "Ready" in done.stdout and stamp_file.exists()
+    assert done.stdout.startswith(f"Setting up .venv with {installer} (once; about ") and stamp_file.exists(), done
     assert re.findall(r"^ +\d+ s  (.*): done$", done.stdout, re.MULTILINE) == [
         "step 1 of 2, making .venv",
         "step 2 of 2, installing packages",
@@ -430,6 +430,9 @@ def test_the_whole_of_setup(copy, installer):
     assert answer.stdout.split("__init__.py") == [str(copy / "course") + os.sep, " 42\n"], answer.stderr
     assert compiled(copy, "tiny") == ["tiny"], "what is imported is compiled then, and no installer compiles it before"
     marker.touch()
+    done = open_door(copy, "setup", path=path)  # and then the tests' packages are added to what is there
+    added = f"Adding the packages of the tests to .venv, with {installer} (once)\n"
+    assert done.stdout.startswith(added) and "Ready" in done.stdout and marker.exists(), done
 
     started = time.perf_counter()  # 2. nothing changed: nothing is made, and no second is lost
     done = open_door(copy, "setup", path=path)
@@ -456,32 +459,20 @@ def test_the_whole_of_setup(copy, installer):
     assert done.returncode == 0 and not marker.exists(), done.stderr
 
 
-def test_what_the_tests_need_is_added_to_what_is_there(copy):
-    done = open_door(copy, change="os.chdir(door.ROOT); door.make(environment.CORE); sys.exit(0)")
-    assert done.stdout.startswith("Setting up .venv with pip (once; about "), done
-    (copy / ".venv/marker").touch()
-    done = open_door(copy, "setup")
-    assert (
-        done.stdout.startswith("Adding the packages of the tests to .venv, with pip (once)\n")
-        and "Ready" in done.stdout
-    )
-    assert (copy / ".venv/marker").exists()
-
-
-@pytest.mark.parametrize("what", ["tiny.py", "tiny*"])
-def test_what_was_removed_from_the_environment_is_put_back(copy, what):
+def test_what_was_removed_from_the_environment_is_put_back(copy):
     """By hand, or by a virus scanner: one file, or the package with what pip knows of it."""
     assert open_door(copy, "setup").returncode == 0
     (copy / ".venv/marker").touch()
     (installed,) = (copy / ".venv").rglob("tiny.py")
-    for path in installed.parent.glob(what):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    done = open_door(copy, "setup")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Repairing .venv with pip: tiny is missing in it\n") and "Ready" in done.stdout
-    assert installed.exists() and (copy / ".venv/marker").exists()
-    done = open_door(copy, "setup")
-    assert done.stdout.startswith("Ready"), done
+    for what in ("tiny.py", "tiny*"):
+        for path in installed.parent.glob(what):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        done = open_door(copy, "setup")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("Repairing .venv with pip: tiny is missing in it\n") and "Ready" in done.stdout
+        assert installed.exists() and (copy / ".venv/marker").exists()
+        done = open_door(copy, "setup")
+        assert done.stdout.startswith("Ready"), done
     (copy / ".venv/course-stamp.json").write_text(
         json.dumps({**json.loads((copy / ".venv/course-stamp.json").read_text()), "installed": [*"abcde"]})
     )
@@ -539,7 +530,7 @@ def compiled(root, *modules):
 
 
 def begun(root):
-    """A setup that goes on by itself, once it has said that it began."""
+    """A setup that goes on by itself, once it has said that it begins."""
     program = f"import sys; sys.path.insert(0, {str(root)!r}); import course.__main__ as door; door.main(['setup'])"
     process = subprocess.Popen(
         [BASE_PYTHON, "-I", "-S", "-c", program],
@@ -547,24 +538,19 @@ def begun(root):
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout.readline().startswith("Setting up")
+    assert any(line.startswith("Setting up") for line in process.stdout), "it ended before it began"
     return process
 
 
-def test_of_two_setups_the_second_waits_for_the_first(copy):
+def test_a_setup_that_was_killed_blocks_no_other_and_of_two_the_second_waits_for_the_first(copy):
+    """After one that was killed the next waits at most for the installer that was left, which would write into its own."""
+    with begun(copy) as killed:
+        killed.kill()
     with begun(copy) as first:
         second = open_door(copy, "setup")
         assert first.wait() == second.returncode == 0, second
     assert "waiting" in second.stdout and "Ready" in second.stdout
     assert "Setting up" not in second.stdout, "it was made twice"
-
-
-def test_a_setup_that_was_killed_blocks_no_other(copy):
-    """The next one waits at most for the installer that was left, which would write into what is made anew."""
-    with begun(copy) as first:
-        first.kill()
-    second = open_door(copy, "setup")
-    assert second.returncode == 0 and "Setting up" in second.stdout, second
 
 
 # Dropping this right makes the system hold the one who runs the tests, where that is root, to what a folder allows.
@@ -588,26 +574,25 @@ def test_a_folder_that_cannot_be_written_to(copy, name):
         assert_refused(done, "This folder cannot be written to", str(copy))
 
 
-@pytest.mark.parametrize("called", [("-m", "course"), ("a course/course",)])
-def test_it_works_from_a_folder_whose_files_are_called_like_modules(copy, called):
-    """Those of Python, which the door imports, and its own."""
+def test_it_works_from_a_folder_whose_files_are_called_like_modules(copy):
+    """Those of Python, which the door imports, and its own. The first call makes `.venv`, the second finds it."""
     reader = copy.parent
     for name in ("json", "shutil", "difflib", "sysconfig", "pip", "venv", "argparse"):
         (reader / f"{name}.py").write_text("raise SystemExit('the wrong module')")
-    if called[0] != "-m":
-        (reader / "course").mkdir()
-        (reader / "course" / "__init__.py").write_text("raise SystemExit('the wrong course')")
-        (copy / "course" / "difflib.py").write_text("raise SystemExit('the wrong module')")
     kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP", "TMP") if name in os.environ}
-    environment = kept | {
-        "PATH": "",
-        "PYTHONPATH": str(copy) if called[0] == "-m" else "",
-        "PIP_CONFIG_FILE": os.devnull,
-    }
-    done = subprocess.run([BASE_PYTHON, *called, "setup"], cwd=reader, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.endswith(
-        f"Ready: Python {platform.python_version()} in {copy / '.venv'}\n"
-    ), done
+
+    def door(*called, path):
+        environment = kept | {"PATH": "", "PYTHONPATH": path, "PIP_CONFIG_FILE": os.devnull}
+        command = [BASE_PYTHON, *called, "setup"]
+        done = subprocess.run(command, cwd=reader, env=environment, capture_output=True, text=True)
+        ready = f"Ready: Python {platform.python_version()} in {copy / '.venv'}\n"
+        assert done.returncode == 0 and done.stdout.endswith(ready), done
+
+    door("-m", "course", path=str(copy))
+    (reader / "course").mkdir()
+    (reader / "course" / "__init__.py").write_text("raise SystemExit('the wrong course')")
+    (copy / "course" / "difflib.py").write_text("raise SystemExit('the wrong module')")
+    door("a course/course", path="")
 
 
 def test_paths_are_those_of_the_readers_folder(tmp_path, monkeypatch):
@@ -631,8 +616,11 @@ def test_exit_status_is_passed_on(copy, system):
 
 GIVEN = {  # what a reader gives to `test`, what pytest gets of it, and whether the tests then run in one process
     "nothing": ([], "-m quick", False),
-    "all": (["--all"], "--dist=worksteal", False),  # and no more
-    "all, with an option": (["--all", "-x"], "--dist=worksteal -x", False),
+    "all": (["--all"], "--dist=worksteal -m not weekly", False),
+    "all, with an option": (["--all", "-x"], "-m not weekly -x", False),
+    "weekly": (["--weekly"], "--dist=worksteal -m weekly", False),
+    "every test": (["--weekly", "--all"], "--dist=worksteal", False),  # and no more
+    "all of a file": ([__file__, "--all"], f"-m pytest {__file__}", True),  # whatever its tests' marks
     "a word": (["-k", "course", "-x"], "-k course -x", False),  # which is a folder, too
     "a test": ([f"{__file__}::test_it", "-v"], f"-m pytest {__file__}::test_it -v", True),
     "no other processes": (["-p", "no:xdist"], "-m pytest -p no:xdist", True),

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from course.author.setup import warmup
 
 STEP = """
@@ -18,6 +20,7 @@ with eager():
 """
 
 
+@pytest.mark.weekly  # it compiles all kernels anew: a fault costs a reader seconds, once
 def test_an_eager_step_finds_its_kernels_compiled(tmp_path):
     environment = os.environ | {"LEVELS_CACHE": str(tmp_path)}
     subprocess.run([sys.executable, "-m", "course.author.setup.warmup"], env=environment, check=True)

@@ -323,7 +323,6 @@ def test_the_readers_own_interrupt_passes():
 
 
 @pytest.mark.versions
-@pytest.mark.quick
 def test_of_a_class_every_method_may_be_blank_or_one():
     class Scale(Layer):
         def build(self, shape): ...

@@ -82,7 +82,6 @@ def test_whoever_ran_half_of_the_notebook_is_told_to_run_the_rest(capsys):
     assert "needs the notebook's own `reduce_sum`: run the cell that defines it" in capsys.readouterr().out
 
 
-@pytest.mark.quick
 def test_numbers_of_the_reader_are_kept_and_hinder_nothing(capsys):
     assert run("size = 3", solved(CELLS["03-3"][-1], SOLUTIONS["03-3"]))["size"] == 3
     assert capsys.readouterr().out.startswith("03-3 right")

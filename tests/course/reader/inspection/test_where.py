@@ -65,7 +65,6 @@ def test_every_alias_leads_somewhere():
     assert not {*ALIASES.values()} - known
 
 
-@pytest.mark.quick
 def test_the_lines_are_those_of_the_built_file_and_the_heading_stands_in_the_notebook():
     files, texts = {}, {}
     for place in INDEX:
