@@ -105,8 +105,8 @@ def level(name: str, *tasks) -> None:
                 print(f"  {file:<20} {code_lines(text):>4} lines of code")
         if told := written_by(notebook, name):
             print(told)
-        for task in tasks:
-            compare_fresh(root, level_of(name), task)
+        if tasks:
+            compare_fresh(root, level_of(name), *tasks)
 
 
 def written_by(notebook, name: str) -> str:
@@ -156,42 +156,52 @@ STEPS = 4000  # enough to see a difference; the tests run every task to its end
 FRESH = f"""
 import importlib, sys
 import numpy as np
-from IPython import get_ipython
 from course.reader import tasks
 
-level, name, path = sys.argv[1:]
-task = tasks.FOR[name]()
-fit = getattr(importlib.import_module("levels." + level), name)
-np.save(path, fit(task.x, task.y, task.weights, task.batches[:{STEPS}], task.learning_rate).losses)
+level, folder, *names = sys.argv[1:]
+for name in names:
+    task = tasks.FOR[name]()
+    fit = getattr(importlib.import_module("levels." + level), name)
+    losses = fit(task.x, task.y, task.weights, task.batches[:{STEPS}], task.learning_rate).losses
+    np.save(folder + "/" + name, losses)
 """
 
 
-def compare_fresh(root: Path, level: str, fit) -> None:
-    """Run a task here and, with the `levels` in this folder, in a new process. Raises BuildError if any bit differs."""
-    name = fit.__name__
-    task = tasks.FOR[name]()
+def compare_fresh(root: Path, level: str, *fits) -> None:
+    """Run tasks here and, with the `levels` in this folder, in a new process. Raises BuildError if any bit differs."""
+    names = [fit.__name__ for fit in fits]
     with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "losses.npy")
-        command = [sys.executable, "-c", FRESH, level, name, path]
+        command = [sys.executable, "-c", FRESH, level, folder, *names]
         pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
         with subprocess.Popen(command, cwd=root, env=environment(root, ROOT), **pipes) as fresh:
-            # Run it here at the same time.
-            here = fit(task.x, task.y, task.weights, task.batches[:STEPS], task.learning_rate).losses
+            here = [losses_of(fit) for fit in fits]  # at the same time
             errors = fresh.communicate()[1]
-        if fresh.returncode:
-            last = "\n".join(errors.strip().split("\n")[-5:])
-            raise BuildError(f"{name} of levels.{level} fails in a fresh process:\n{last}")
-        there = np.load(path)
+        for name, ours in zip(names, here, strict=True):
+            path = Path(folder) / f"{name}.npy"
+            if not path.exists() or (fresh.returncode and name == names[-1]):
+                last = "\n".join(errors.strip().split("\n")[-5:])
+                raise BuildError(f"{name} of levels.{level} fails in a fresh process:\n{last}")
+            compare_losses(f"{name} of levels.{level}", ours, np.load(path))
+            last = f"last loss {shown(ours[-1])}" if len(ours) else "no loss"
+            print(f"{name}: {len(ours):,} steps in a fresh process, {last}, the same as here")
+
+
+def losses_of(fit):
+    """Return the losses of the first STEPS steps of a task, which this function trains."""
+    task = tasks.FOR[fit.__name__]()
+    return fit(task.x, task.y, task.weights, task.batches[:STEPS], task.learning_rate).losses
+
+
+def compare_losses(what: str, here, there) -> None:
+    """Raise BuildError unless the losses here and those of a fresh process are the same, bit for bit."""
     cure = "Does a cell that is not exported change something? Restart the kernel and run all cells"
     if (here.shape, here.dtype) != (there.shape, there.dtype):
-        what = f"{there.shape} losses of {there.dtype} in a fresh process, {here.shape} of {here.dtype} here"
-        raise BuildError(f"{name} of levels.{level} gives {what}. {cure}")
+        both = f"{there.shape} losses of {there.dtype} in a fresh process, {here.shape} of {here.dtype} here"
+        raise BuildError(f"{what} gives {both}. {cure}")
     for step, (ours, theirs) in enumerate(zip(here, there, strict=True)):
         if ours.tobytes() != theirs.tobytes():
-            what = f"{shown(theirs)} in a fresh process, {shown(ours)} here"
-            raise BuildError(f"{name} of levels.{level}: the loss of step {step} is {what}. {cure}")
-    last = f"last loss {shown(here[-1])}" if len(here) else "no loss"
-    print(f"{name}: {len(here):,} steps in a fresh process, {last}, the same as here")
+            both = f"{shown(theirs)} in a fresh process, {shown(ours)} here"
+            raise BuildError(f"{what}: the loss of step {step} is {both}. {cure}")
 
 
 def shown(loss) -> str:
