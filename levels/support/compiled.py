@@ -209,7 +209,8 @@ class _Cache:
         return data and CompileResult._rebuild(context, *pickle.loads(data))
 
     def save_overload(self, types, result):
-        from numba.core import serialize, types as kinds
+        from numba.core import serialize
+        from numba.core import types as kinds
 
         data = serialize.dumps(result._reduce())
         cache_put(f"{self.name} {self.modules} {types} {result.codegen.magic_tuple()}", data)
