@@ -16,7 +16,8 @@ import itertools
 import pickle
 import sys
 import types
-from importlib import metadata
+from importlib import util
+from pathlib import Path
 
 import llvmlite
 import numpy as np
@@ -96,7 +97,9 @@ def specialised(function, dtype, stands, compiled):
 
 @functools.cache
 def _versions():
-    return sys.implementation.cache_tag, metadata.version("numba"), llvmlite.__version__, np.__version__
+    """Return the versions of all that compiles. numba's stands in a file: to import numba takes most of a second."""
+    numbas = Path(util.find_spec("numba").origin).with_name("_version.py").read_text(encoding="utf-8")
+    return sys.implementation.cache_tag, numbas, llvmlite.__version__, np.__version__
 
 
 def compile_cpu(function, dtype, fastmath=(), boundscheck=False):

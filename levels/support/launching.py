@@ -6,6 +6,7 @@ as one that calls into numba's own library, is left to numba.
 """
 
 import ctypes
+import itertools
 import re
 import struct
 from ctypes import addressof
@@ -14,6 +15,7 @@ from llvmlite import binding as llvm
 
 from .machine import machine_code, optimised, target_machine
 
+OFTEN = 10_000  # calls of a program: each takes a microsecond more than one of numba, whose import takes half a second
 bytes_of = (ctypes.c_char * 0).from_buffer  # `addressof` of it is where a contiguous array that may be written begins
 # what numba calls in its own library, and the function of C's library that does the same
 OF_C = {"numba_ldexp": "ldexp", "numba_frexp": "frexp", "numba_ldexpf": "ldexpf", "numba_frexpf": "frexpf"}
@@ -69,11 +71,11 @@ def program_text(result, axes, numbers):
     return str(module) if all(map(llvm.address_of_symbol, outside)) else ""
 
 
-def launcher(text, arrays, numbers, again):
+def launcher(text, arrays, numbers, by_numba):
     """Return a function that runs a program on arrays with the shapes, dtypes and strides of these, and floats.
 
-    Where the program reports an error, or an argument is of another kind (read-only, no float), `again(*given)` does
-    the same by way of numba, which raises what there is to raise.
+    Where the program reports an error, or an argument is of another kind (read-only, no float), `by_numba(*given)` does
+    the same, and raises what there is to raise. It also takes over after OFTEN calls.
     """
     owner, address = machine_code(text)
     program = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p)(address)
@@ -86,7 +88,11 @@ def launcher(text, arrays, numbers, again):
     pack = struct.Struct(f"{count}q{numbers}dq").pack
     turned = [k for k, x in enumerate(arrays) if not x.flags.c_contiguous]  # their transposes are contiguous
 
+    calls = itertools.repeat(False, OFTEN)
+
     def run(*given):
+        if next(calls, True):
+            return by_numba(*given)
         memory = given
         if turned:
             memory = [x.T if k in turned else x for k, x in enumerate(given)]
@@ -96,9 +102,9 @@ def launcher(text, arrays, numbers, again):
             else:
                 words = pack(*map(addressof, map(bytes_of, memory)), sizes_at)
         except (TypeError, struct.error):
-            return again(*given)
+            return by_numba(*given)
         if program(words):
-            again(*given)
+            by_numba(*given)
             raise RuntimeError("a kernel failed, and did not when it ran again")
 
     run.keeps = owner, sizes  # as long as it may run
