@@ -24,7 +24,7 @@ import numpy as np
 from llvmlite import binding as llvm
 
 from .cache import cache_get, cache_put
-from .launching import launcher, program_text
+from .launching import finished, launcher, program_text
 from .tables import is_guarded
 
 SUBSTITUTIONS = {}  # a Python function -> function(dtype), which returns what kernels for that dtype call in its place
@@ -150,8 +150,9 @@ class Compiled:
         if "A" in layouts or any(type(x) is not float for x in numbers) or not self.py_func.hash:
             return None
         forms = [f"{x.dtype}{x.ndim}{layout}" for x, layout in zip(arrays, layouts)]
-        text = cache_get(_key(self.py_func.hash, forms, len(numbers)))
-        return launcher(text.decode(), arrays, len(numbers), again) if text else None
+        kept = cache_get(_key(self.py_func.hash, forms, len(numbers)))
+        text = finished(kept.decode()) if kept else ""
+        return launcher(text, arrays, len(numbers), again) if text else None
 
     def numbas_call(self, *given):
         """Call the function as numba compiles it."""

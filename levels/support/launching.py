@@ -13,6 +13,7 @@ from ctypes import addressof
 
 from llvmlite import binding as llvm
 
+from .cache import cache_get, cache_put
 from .machine import machine_code, optimised, target_machine
 
 OFTEN = 10_000  # calls of a program: each takes a microsecond more than one of numba, whose import takes half a second
@@ -28,7 +29,7 @@ def program_text(result, axes, numbers):
     numbers there are, the bytes of one, where they lie, the shape and the strides.
 
     The program's words are the addresses of the arrays, the floats, and the address of all those sizes. It returns 0,
-    or another number for an error. The text is "" if the function returns something, or needs numba's own library.
+    or another number for an error. The text is "" if the function returns something. (`finished` makes the program.)
     """
     if str(result.signature.return_type) != "none":
         return ""
@@ -65,10 +66,24 @@ def program_text(result, axes, numbers):
     text = re.sub("^define (linkonce_odr |weak_odr )?", "define internal ", result.library.get_llvm_str(), flags=re.M)
     for numbas, own in OF_C.items():
         text = re.sub(rf"@{numbas}\b", f"@{own}", text)
-    module = optimised("\n".join([text, *start, *lines, call, "ret i32 %status", "}", ""]), target_machine())
+    return "\n".join([text, *start, *lines, call, "ret i32 %status", "}", ""])
+
+
+def finished(text):
+    """Return an optimised `program_text` without all that is not needed, or "" if it needs numba's own library.
+
+    That takes longer than to write the text, so it waits for a process that runs the program. The result is cached.
+    """
+    key = f"finished {text}"
+    kept = cache_get(key)
+    if kept is not None:
+        return kept.decode()
+    module = optimised(text, target_machine())
     outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
     outside += [x.name for x in module.global_variables if x.is_declaration]
-    return str(module) if all(map(llvm.address_of_symbol, outside)) else ""
+    ready = str(module) if all(map(llvm.address_of_symbol, outside)) else ""
+    cache_put(key, ready.encode())
+    return ready
 
 
 def launcher(text, arrays, numbers, by_numba):
