@@ -71,17 +71,28 @@ def penguins():
     return read("penguins.csv", (*MEASURES, "sex"), (*number, lambda text: None if text == "NA" else text))
 
 
+def python_draws(shape, seed):
+    """Return an array of what `random.Random(seed).random()` returns, call by call, in a twentieth of the time.
+
+    NumPy's `RandomState` is the same generator (Matsumoto and Nishimura, 1998) and makes its floats by the same rule.
+    """
+    _, (*key, position), _ = random.Random(seed).getstate()
+    generator = np.random.RandomState()
+    generator.set_state(("MT19937", key, position))
+    return generator.random_sample(shape)
+
+
 def shuffled(n, seed):
     """Return the numbers 0 … n-1 in the order of n random draws, as an array [n]."""
-    draw = random.Random(seed).random
-    return np.argsort([draw() for _ in range(n)], kind="stable")
+    return np.argsort(python_draws(n, seed))
 
 
 def batch_order(n, batch, epochs, seed):
-    """Return row numbers [steps, batch]. Each epoch visits every row once, in a new order."""
-    draw = random.Random(seed).random
-    draws = np.array([draw() for _ in range(n * epochs)]).reshape(epochs, n)
-    return np.argsort(draws, axis=1, kind="stable").reshape(-1, batch)
+    """Return row numbers [steps, batch]. Each epoch visits every row once, in a new order.
+
+    No two draws of an epoch are equal, so that there is only one order, and NumPy's quickest sort finds it.
+    """
+    return np.argsort(python_draws((epochs, n), seed), axis=1).reshape(-1, batch)
 
 
 def standardise(train, test):

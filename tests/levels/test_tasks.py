@@ -48,6 +48,17 @@ def test_order_is_the_rank_of_pythons_own_draws():
     assert tasks.batch_order(6, 3, 2, seed=7).reshape(2, 6).tolist() == expected
 
 
+@pytest.mark.parametrize("make", ALL)
+def test_an_order_does_not_depend_on_how_equal_draws_are_sorted(make):
+    """The draws of an epoch all differ; and they are Python's."""
+    rows = len(make().x)
+    epochs = make().batches.size // rows
+    draw = random.Random(1).random
+    draws = np.array([draw() for _ in range(rows * epochs)]).reshape(epochs, rows)
+    assert all(len(np.unique(epoch)) == rows for epoch in draws)
+    assert (make().batches == np.argsort(draws, axis=1, kind="stable").reshape(make().batches.shape)).all()
+
+
 @pytest.mark.parametrize("make", [tasks.penguins_mass, tasks.penguins_sex])
 def test_penguins_are_standardised_by_the_training_rows_alone(make):
     task = make()

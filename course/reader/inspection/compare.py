@@ -185,6 +185,9 @@ def measure(task, *functions, last=None, repeats=3):
     return Comparison(task.title, rows, here())
 
 
+LONG = 0.1  # seconds: a run of many steps that takes as long is timed once, because it is a mean already
+
+
 def run_in_turns(todo, repeats):
     """{name: Fit} and {name: (median seconds of a run of one step, of a run of all steps)} of all versions."""
     from levels.support.measure import seconds
@@ -194,6 +197,8 @@ def run_in_turns(todo, repeats):
     for _ in range(repeats):
         for version in todo:
             one, all_steps = times[version.name]
+            if all_steps and all_steps[-1] > LONG:
+                continue
             one.append(seconds(lambda: version.run(1), 1))  # noqa: B023 - called at once
             all_steps.append(seconds(lambda: fits.update({version.name: version.run()}), 1))  # noqa: B023
     return fits, {name: tuple(map(statistics.median, both)) for name, both in times.items()}
