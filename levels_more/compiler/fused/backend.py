@@ -16,7 +16,7 @@ from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
 from levels_more.compiler.fused.gather import check_rows, row_limits
 from levels_more.compiler.fused.loops import address, address_of, check_ours, loop_parts, units_of
 from levels_more.compiler.fused.program_list import Beyond, ProgramList
-from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program
+from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program, product_of
 from levels_more.compiler.fused.threads import WORTH_SHARING, most_threads, shares, threads_for
 from levels_more.kernels import elementwise  # noqa: F401 (it adds copy)
 
@@ -27,7 +27,9 @@ def _unit_parts(unit, results, parts):
     parts = parts if largest >= WORTH_SHARING else 1
     if unit.loop is not None:
         return loop_parts(unit.nodes, results, parts)
-    (node,) = unit.nodes
+    *products, node = unit.nodes
+    if products:
+        return product_of(*products, parts, added=node)
     if node.op not in PARTS:
         raise NoProgram(f"{node!r} is left to its kernel")
     return PARTS[node.op](node, parts)
@@ -202,18 +204,13 @@ class FusedProgram(Program):
 
     def moves(self):
         """The programs at the end of a step, which copy results to the call's arrays and new values to variables."""
-        for k, node in enumerate(self.graph.outputs):
-            if self.words[node] == ("out", k):
-                continue
-            if self.is_over:
-                yield [(keep_program(node.spec.dtype), [("out", k), self.words[node], address(self.now)])]
-            else:
-                yield [(copy_program(math.prod(node.spec.shape), node.spec.dtype), [("out", k), self.words[node]])]
-        for variable, node in self.graph.updates.items():
-            if self.words[node] != _home(variable):
-                to = _home(variable)
-                count = math.prod(node.spec.shape)
-                yield [(copy_program(count, node.spec.dtype), [to, self.words[node]])]
+        results = [(("out", k), node) for k, node in enumerate(self.graph.outputs)]
+        for to, node in results + [(_home(variable), node) for variable, node in self.graph.updates.items()]:
+            found = self.words[node]
+            if self.is_over and to[0] == "out":
+                yield [(keep_program(node.spec.dtype), [to, found, address(self.now)])]
+            elif found != to:
+                yield [(copy_program(math.prod(node.spec.shape), node.spec.dtype), [to, found])]
 
     def launch(self, args, outs, *sizes):
         """Run the list on the addresses of this call's arrays. Variables are read and overwritten in place."""

@@ -8,7 +8,7 @@ import math
 
 from levels.hardware import Value
 from levels.low_level import NoProgram
-from levels_more.compiler.fused.programs import PARTS, check_small, single_part
+from levels_more.compiler.fused.programs import PARTS, single_part
 from levels_more.compiler.typed_assembler import all_lanes, assembler
 from levels_more.hardware.locks import while_held
 from levels_more.kernels.layout import as_slices
@@ -110,16 +110,14 @@ def one_hot_program(count, depth, dtype):
 
 
 def _by_rows(program, node):
-    """The program of a gather or scatter_add, and the nodes of its arrays. Raises NoProgram if these are large."""
+    """The program of a gather or scatter_add, and the nodes of its arrays."""
     rows, limit, _ = ROWS[node.op](node)
-    check_small(node, node if program is gather_program else node.inputs[0])
     count = math.prod(rows.spec.shape)
     width = math.prod((node if program is gather_program else node.inputs[0]).spec.shape) // count
     return program(count, limit, width, node.spec.dtype), [node, *node.inputs]
 
 
 def _one_hot(node):
-    check_small(node, node)
     depth = node.spec.shape[-1]
     return one_hot_program(math.prod(node.spec.shape) // depth, depth, node.spec.dtype), [node, *node.inputs]
 

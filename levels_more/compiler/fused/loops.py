@@ -6,11 +6,12 @@ A number is loaded once, stays in registers from op to op, and is stored once.
 import ctypes
 import functools
 import math
+from collections import Counter
 from contextlib import ExitStack
 from itertools import groupby
 
 from levels.hardware import select
-from levels.kernels import ELEMENTWISE, KERNELS
+from levels.kernels import ELEMENTWISE, KERNELS, reduced
 from levels.low_level import NoProgram, as_instructions
 from levels_more.compiler.fused.threads import shares
 from levels_more.compiler.passes import sums_before
@@ -44,20 +45,20 @@ def check_ours(graph):
 
 
 class Unit:
-    """Ops that run together: those of one loop, or a single op of another kind, whose `loop` is None.
+    """Ops that run together: those of one loop; or, with `loop` None, a single op, or products and their sum.
 
     `loop` is the Spec, a shape and a dtype, that all ops of a loop share. Once an op outside reads from it, the unit is
     `closed`: no op may join it any more. So all that a unit reads is computed before it starts.
     """
 
-    def __init__(self, loop):
-        self.nodes = []
+    def __init__(self, loop, *nodes):
+        self.nodes = [*nodes]
         self.loop = loop
         self.closed = False
 
     def __repr__(self):
         names = " ".join(node.op for node in self.nodes)
-        return f"loop: {names}" if len(self.nodes) > 1 else names
+        return f"loop: {names}" if self.loop and len(self.nodes) > 1 else names
 
 
 def _cast(node):
@@ -100,16 +101,28 @@ def loop_of(node):
     return node.spec.device.spec(node.spec.shape, dtype) if dtype.kind != "b" else None
 
 
+def _adds_products(node):
+    """Whether an op adds up all matrices of a batched product. The gradient of weights does."""
+    (product, *_) = node.inputs
+    shape = product.spec.shape
+    if node.op != "reduce_sum" or product.op != "matmul" or any(len(x.spec.shape) < len(shape) for x in product.inputs):
+        return False
+    return reduced(node.op, shape, node.attrs.get("axis"))[1] == [1, math.prod(shape[:-2]), math.prod(shape[-2:])]
+
+
 def units_of(graph):
     """The ops of a graph as units, in an order in which they can run.
 
-    Units that an op reads become one with it if they have its `loop` and are not closed. The op closes all others.
+    Units that an op reads become one with it if they have its `loop` and are not closed. The op closes all others. The
+    sum of the matrices of a product becomes one with it if nothing else reads these.
     """
     home = {}  # node -> its unit
+    reads = Counter([*(x for node in graph.ops for x in node.inputs), *graph.outputs, *graph.updates.values()])
     for node in graph.ops:
         unit = Unit(loop_of(node))
+        adds = _adds_products(node) and reads[node.inputs[0]] == 1
         for other in dict.fromkeys(home[x] for x in node.inputs if x in home):
-            if unit.loop is not None and other.loop is unit.loop and not other.closed:
+            if adds or unit.loop is not None and other.loop is unit.loop and not other.closed:
                 unit.nodes += other.nodes
             else:
                 other.closed = True

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from levels.hardware import Index
+from levels.hardware import Index, address_of, select
 from levels.kernels import KERNELS, reduced
 from levels.low_level import NoProgram
 from levels_more.compiler.fused.threads import grid, shares
@@ -18,24 +18,19 @@ from levels_more.compiler.typed_assembler import all_lanes, assembler
 from levels_more.hardware.lanes import LaneIndex
 from levels_more.hardware.locks import while_held
 from levels_more.kernels.batched_matmul import products_of
-from levels_more.kernels.matmul import WORTH_PACKING
 from levels_more.kernels.micro_kernel import TILE_ROWS, TILE_VECTORS
 
-NEAR_BYTES = 2**21  # a larger `w` leaves the near caches, and is read again for each tile (measured)
+HIGH = TILE_ROWS * TILE_VECTORS * 3 // 4  # rows of a tile two registers wide: its sums leave some registers for x and w
+WORTH_COPYING = 4  # tiles; if no more of them read some columns of w, these stay where they are
+DEEP = 512  # numbers; longer columns of a transposed x, and of w, leave the near caches
 WIDEST_ROW = 64  # numbers; a longer row is not unrolled
-LARGE = 2**20  # bytes; above that, some kernels are two to four times as fast as their programs
 
 
-def check_small(node, x):
-    """Raise NoProgram if the array x, of any shape and dtype, is so large that the op's kernel is faster."""
-    if x.spec.nbytes > LARGE:
-        raise NoProgram(f"{node!r} moves {x.spec.nbytes:,} bytes; from {LARGE:,} on its kernel is quicker")
-
-
-def write_sums(a, out, x, w, k, rows, j, column, turned_x=False, turned_w=False, front=((), (), ())):
+def write_sums(a, out, x, w, k, rows, j, column, turned_x=False, turned_w=False, front=((), (), ()), first=None):
     """out[i, j] = Σₖ x[i, k]·w[k, column] for these rows, with the sums in registers. x or w may be transposed.
 
-    `front`: the indices before these two, in out, x and w.
+    `front`: the indices before these two, in out, x and w. Where there is a condition `first`, and it is false, the sum
+    is added to out[i, j].
     """
     of_out, of_x, of_w = front
     sums = [a.sum() for _ in rows]
@@ -44,69 +39,73 @@ def write_sums(a, out, x, w, k, rows, j, column, turned_x=False, turned_w=False,
         for total, i in zip(sums, rows, strict=True):
             total += (a.load(x, *of_x, p, i) if turned_x else a.load(x, *of_x, i, p)) * y
     for total, i in zip(sums, rows, strict=True):
-        a.store(total.value(), out, *of_out, i, j)
+        value = total.value()
+        if first is not None:
+            value = select(first, 0.0, a.load(out, *of_out, i, j)) + value
+        a.store(value, out, *of_out, i, j)
 
 
-class _ProductWriter:
-    """Writes the first rows and columns of out[m, n] = x[m, k] @ w[k, n], in tiles whose sums stay in registers.
-
-    x or w may be transposed. Of `count` products each has its own x (`own_x`), or all have the same one; w likewise.
-    """
-
-    def __init__(self, m, k, n, dtype, turned_x, turned_w, rows, columns, count, own_x, own_w):
-        self.a = a = assembler("product", dtype, all_lanes(dtype))
-        self.k = k
-        self.turned_x = turned_x
-        self.turned_w = turned_w
-        self.rows = rows
-        self.columns = columns
-        own = [count > 1, own_x, own_w]
-        front = [(count,) if each else () for each in own]
-        self.out = a.array("out", *front[0], m, n)
-        self.x = a.array("x", *front[1], *((k, m) if turned_x else (m, k)))
-        self.w = a.array("w", *front[2], *((n, k) if turned_w else (k, n)))
-        self.panel = a.array("panel", k, a.lanes)  # memory for some columns of w
-        if count == 1:
-            self.product([(), (), ()])
-        else:
-            with a.loop(count) as b:
-                self.product([(b,) if each else () for each in own])
-
-    def product(self, front):
-        """Write one of the products. `front`: the indices of its matrices in out, x and w."""
-        a = self.a
-        rows = self.rows
-        count = math.ceil(rows / (TILE_ROWS * TILE_VECTORS))
-        high = math.ceil(rows / count)  # tiles of about equal height, with no more sums than registers
-        with a.loop(self.columns, a.lanes) as j:
-            place = self.fetched(j, front) if self.turned_w else (self.w, j, front)
-            with a.loop(rows // high) as t:
-                first = a.write(f"mul i64 {t.register}, {high}")
-                self.tile([Index(a, a.write(f"add i64 {first}, {r}"), rows) for r in range(high)], j, *place)
-            if rows % high:
-                self.tile(range(rows - rows % high, rows), j, *place)
-
-    def fetched(self, j, front):
-        """Copy the columns j of a transposed w, which are not contiguous, to the panel: once for all tiles."""
-        a = self.a
-        place = LaneIndex(a, "0", a.lanes, j.each)
-        with a.loop(self.k) as p:
-            a.store(a.load(self.w, *front[2], j, p), self.panel, p, place)
-        return self.panel, place, [*front[:2], ()]
-
-    def tile(self, rows, j, w, column, front):
-        """Write these rows of the columns j."""
-        write_sums(self.a, self.out, self.x, w, self.k, rows, j, column, self.turned_x, front=front)
+def copy_across(a, panel, w, before, first, k):
+    """panel[p, c] = w[first + c, p] for whole squares: log2(lanes) riffles of the rows of a square transpose it."""
+    lanes = all_lanes(a.dtype)
+    kind = f"<{lanes} x {a.real}>"
+    half = lanes // 2
+    orders = [", ".join(f"i32 {begin + n}" for c in range(half) for n in (c, lanes + c)) for begin in (0, half)]
+    with a.loop(k // lanes) as t, a.loop(a.lanes // lanes) as s:
+        p, c = (a.write(f"mul i64 {each.register}, {lanes}") for each in (t, s))
+        c_first = a.write(f"add i64 {c}, {first.register}")
+        rows = [Index(a, a.write(f"add i64 {c_first}, {r}"), w.shape[-2]) for r in range(lanes)]
+        rows = [address_of(a, w, [*before, row, Index(a, p, k)]) for row in rows]
+        rows = [a.write(f"load {kind}, ptr {row}, align {a.dtype.itemsize}") for row in rows]
+        for _ in range(half.bit_length()):
+            pairs = [f"{kind} {rows[r]}, {kind} {rows[r + half]}" for r in range(half)]
+            rows = [a.write(f"shufflevector {pair}, <{lanes} x i32> <{order}>") for pair in pairs for order in orders]
+        for r, row in enumerate(rows):
+            place = [Index(a, a.write(f"add i64 {p}, {r}"), k), Index(a, c, a.lanes)]
+            a.emit(f"store {kind} {row}, ptr {address_of(a, panel, place)}, align {a.dtype.itemsize}")
 
 
 @while_held
-def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None, count=1, own_x=False, own_w=False):
-    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns. Its array panel[k, lanes] is scratch memory.
+def product_program(
+    m, k, n, dtype, turned_x, turned_w, rows=None, columns=None, count=1, own_x=False, own_w=False, added=False
+):
+    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns. Its array `panel` is scratch memory.
 
-    It may compute `count` products, each with its own x (`own_x`) or w (`own_w`).
+    x or w may be transposed. It may compute `count` products, each with its own x (`own_x`) or w (`own_w`), or the sum
+    of all (`added`).
     """
-    writer = _ProductWriter(m, k, n, dtype, turned_x, turned_w, rows or m, columns or n, count, own_x, own_w)
-    return writer.a.assemble()
+    rows = rows or m
+    columns = columns or n
+    lanes = all_lanes(dtype)
+    a = assembler("product", dtype, lanes if columns <= lanes else 2 * lanes)
+    own = [count > 1 and each for each in (not added, own_x, own_w)]
+    front = [(count,) * each for each in own]
+    out = a.array("out", *front[0], m, n)
+    x = a.array("x", *front[1], *((k, m) if turned_x else (m, k)))
+    w = a.array("w", *front[2], *((n, k) if turned_w else (k, n)))
+    panel = a.array("panel", k, 2 * lanes)
+    tiles = math.ceil(rows / HIGH)
+    high = math.ceil(rows / tiles)  # tiles of about equal height, with no more sums than registers
+    with a.loop(count) as b, a.loop(columns, a.lanes) as j:
+        front = [(b,) * each for each in own]
+        first = a.count(b) == 0.0 if added else None
+        source = w, j
+        if turned_w or tiles >= WORTH_COPYING:  # copy these columns, so that they are contiguous
+            source = panel, LaneIndex(a, "0", a.lanes, j.each)
+            if turned_w and k % lanes == 0 and columns % a.lanes == 0:
+                copy_across(a, panel, w, front[2], j, k)
+            else:
+                with a.loop(k) as p:
+                    a.store(a.load(w, *front[2], *((j, p) if turned_w else (p, j))), panel, p, source[1])
+            front[2] = ()
+        with a.loop(rows // high) as t:
+            begin = a.write(f"mul i64 {t.register}, {high}")
+            tile = [Index(a, a.write(f"add i64 {begin}, {r}"), rows) for r in range(high)]
+            write_sums(a, out, x, source[0], k, tile, j, source[1], turned_x, front=front, first=first)
+        if rows % high:
+            tile = range(rows - rows % high, rows)
+            write_sums(a, out, x, source[0], k, tile, j, source[1], turned_x, front=front, first=first)
+    return a.assemble()
 
 
 @while_held
@@ -124,37 +123,38 @@ def column_program(m, k, dtype):
     return a.assemble()
 
 
-def product_of(node, parts=1):
-    """The program of a matmul in parts, as in PARTS. Raises NoProgram for integers, and if its kernel is faster."""
+def product_of(node, parts=1, added=None):
+    """The program of a matmul, or of the sum `added` of its products, in parts as in PARTS. NoProgram for integers."""
     x, w = node.inputs
     dtype = node.spec.dtype
     if dtype.kind != "f":
         raise NoProgram(f"{node!r}: a product of whole numbers is left to its kernel")
-    lanes = all_lanes(dtype)
     turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
-    products = products_of(node.op, x.spec.shape, w.spec.shape, turned_x, turned_w)
-    m, k, n = products[2:5]
-    if m * k * n >= WORTH_PACKING and k * n * dtype.itemsize > NEAR_BYTES:
-        raise NoProgram(f"{node!r} is worth packing")
-    panel = node.spec.device.spec((k, lanes), dtype)
+    _, total, m, k, n, own_x, own_w = products_of(node.op, x.spec.shape, w.spec.shape, turned_x, turned_w)
+    if added and dtype == np.float32 and turned_x and not turned_w:  # the k of neighbours may become one
+        together = max(d for d in range(1, total + 1) if total % d == 0 and (d == 1 or d * k <= DEEP))
+        total, k = total // together, together * k
+    panel = node.spec.device.spec((k, 2 * all_lanes(dtype)), dtype)
     found = []
-    if products.count > 1:
-        own_x = products.own_x
-        own_w = products.own_w
-        for i, count in shares(products.count, parts):
-            own = own_x and count > 1, own_w and count > 1
-            program = product_program(m, k, n, dtype, turned_x, turned_w, m, n, count, *own)
+    if total > 1 and not added:
+        for i, count in shares(total, parts):
+            program = product_program(m, k, n, dtype, turned_x, turned_w, m, n, count, own_x, own_w)
             found.append((program, [(node, i * m * n), (x, i * m * k * own_x), (w, i * k * n * own_w), (panel, 0)]))
         return found
-    if n == 1 and dtype == np.float32 and not turned_x:
+    if n == 1 and dtype == np.float32 and not turned_x and not added:
         # (in float64 such a sum has no lanes, and many sums side by side are faster)
         return [(column_program(rows, k, dtype), [(node, i), (x, i * k), (w, 0)]) for i, rows in shares(m, parts)]
     if n == 1 and turned_x:
         x, w, m, n, turned_x, turned_w = w, x, 1, m, False, False
-    down, across = grid(math.ceil(m / TILE_ROWS), math.ceil(n / lanes), parts)
-    for (i, rows), (j, columns) in itertools.product(shares(m, down), shares(n, across, lanes)):
-        program = product_program(m, k, n, dtype, turned_x, turned_w, rows, columns)
-        begins = (node, i * n + j), (x, i if turned_x else i * k), (w, j * k if turned_w else j), (panel, 0)
+    wide = 2 * all_lanes(dtype)
+    down, across = grid(math.ceil(m / HIGH), math.ceil(n / wide), parts)
+    whole = n // wide * wide
+    columns = shares(whole, across, wide)
+    if whole < n:  # the rest apart: it needs a mask
+        columns.append((whole, n - whole))
+    for (i, rows), (j, width) in itertools.product(shares(m, down), columns):
+        program = product_program(m, k, n, dtype, turned_x, turned_w, rows, width, total, own_x, own_w, bool(added))
+        begins = (added or node, i * n + j), (x, i if turned_x else i * k), (w, j * k if turned_w else j), (panel, 0)
         found.append((program, begins))
     return found
 
@@ -182,7 +182,7 @@ def sum_of(node, parts=1, mean=False):
     """The program of a sum or a mean in parts, as in PARTS. Raises NoProgram for a mean of whole numbers."""
     (x,) = node.inputs
     dtype = node.spec.dtype
-    lanes = all_lanes(node.spec.dtype)
+    lanes = all_lanes(dtype)
     if mean and dtype.kind == "i":
         raise NoProgram(f"{node!r} of whole numbers is left to its kernel")
     before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]

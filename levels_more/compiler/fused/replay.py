@@ -1,10 +1,7 @@
-"""A replay in which elementwise ops are fused: for graphs with ops that have no program, such as a reader's kernel.
-
-Row "width 1,024" of the bench, whose products are left to their kernel, takes 1.12 times as long if each op is launched
-alone.
-"""
+"""A replay in which elementwise ops are fused: for graphs with ops that have no program, such as a reader's kernel."""
 
 import ctypes
+from typing import Any, NamedTuple
 
 from levels.low_level import NoProgram, Replay, Tensor
 from levels.support.locks import compiled_once
@@ -15,28 +12,20 @@ from levels_more.compiler.fused.loops import Unit, address, loop_program, units_
 from levels_more.kernels.batched_matmul import has_batches
 
 
-def _single(node):
-    """A unit of one op, which its kernel runs."""
-    unit = Unit(None)
-    unit.nodes.append(node)
-    return unit
-
-
 def replay_units(graph):
     """The units of a graph: loops of several ops, and all others as single ops."""
     units = []
     for unit in units_of(graph):
-        units += [unit] if len(unit.nodes) > 1 else map(_single, unit.nodes)
+        units += [unit] if unit.loop and len(unit.nodes) > 1 else [Unit(None, node) for node in unit.nodes]
     return units
 
 
-class Part:
+class Part(NamedTuple):
     """A unit as a launch: run(arrays) takes {node: array}, and reads and writes `nbytes` bytes."""
 
-    def __init__(self, unit, nbytes, run):
-        self.unit = unit
-        self.nbytes = nbytes
-        self.run = run
+    unit: Any
+    nbytes: int
+    run: Any
 
     def __repr__(self):
         return repr(self.unit)

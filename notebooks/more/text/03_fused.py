@@ -91,7 +91,8 @@ except Exception as why:
 # We go through the ops in order and collect them in **units**. If an op reads the results of units of its own shape,
 # these units and the op become one. A unit that any other op reads is closed, because it must run before that op. So
 # the last ops of the units give an order in which the units can run. (Units that read nothing of each other stay
-# separate, because a loop with more arrays than registers is slower.)
+# separate, because a loop with more arrays than registers is slower. A sum of many products joins them, as you will see
+# below.)
 
 # %%
 page.source(fused_loops.loop_of, fused_loops.units_of)
@@ -137,15 +138,20 @@ print(*[line for line in program.text.splitlines() if " = f" in line], sep="\n")
 # ## Products and sums (6 min)
 #
 # Which programs are still missing? The most important is the matrix product. It is the tile of
-# [more/02_matmul](02_matmul.ipynb) again. The lanes of a register hold neighbours in a row of the result. Up to sixteen
-# such rows are computed at once, one sum each, and one load from `w` serves them all. (If `w` is transposed, its
-# columns are first copied into a `panel`.) Each sum still runs upwards from 0.0, so no bit of a float64 changes.
+# [more/02_matmul](02_matmul.ipynb) again, in another shape: it is two registers wide. Their lanes hold neighbours in a row
+# of the result. Up to twelve such rows are computed at once, one sum each, and one load from `w` serves them all. (If
+# `w` is transposed, or if many rows read its columns, these are first copied into a `panel`, where they lie in the order
+# of use.) Each sum still runs upwards from 0.0, so no bit of a float64 changes.
 
 # %%
 page.source(fused_parts.write_sums)
 
 # %% [markdown]
-# How close is it to the peak that notebook 01 measured?
+# When weights meet many matrices, as in [more/05_text](05_text.ipynb), their gradient is the sum of many products. It is
+# one program, too: it adds each product to the result as soon as it is known (`first` says whether it is the first one).
+# So the products never go to memory.
+#
+# How close is a product to the peak that notebook 01 measured?
 
 # %% tags=["nbval-ignore-output"]
 product = fused_parts.product_program(100, 64, 64, np.dtype("f4"), False, False)
