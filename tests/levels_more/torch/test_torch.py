@@ -780,10 +780,10 @@ def test_slopes_where_pytorch_had_to_choose():
     x.max().backward()
     close(x.grad, [0.5, 0.5, 0.0])
     for function, slopes in (
-        (lambda x: x.clamp(0, 1), [1.0, 1.0, 1.0, 0.0]),
-        (lambda x: x.clamp(min=0.0), [1.0, 1.0, 1.0, 1.0]),
-        (lambda x: x.clamp(max=1.0), [1.0, 1.0, 1.0, 0.0]),
-        (lambda x: x.clamp(0.5, 6), [0.0, 1.0, 1.0, 1.0]),
+        (lambda x: x.clamp(0, 1), [0.0, 0.0, 1.0, 0.0]),
+        (lambda x: x.clamp(min=0.0), [0.0, 1.0, 1.0, 1.0]),
+        (lambda x: x.clamp(max=1.0), [1.0, 0.0, 1.0, 0.0]),
+        (lambda x: x.clamp(0.5, 6), [0.0, 1.0, 0.0, 0.0]),
         (lambda x: x.clamp(3, 1), [0.0, 0.0, 0.0, 0.0]),
         (torch.relu, [0.0, 1.0, 1.0, 1.0]),
         (torch.abs, [0.0, 1.0, 1.0, 1.0]),
@@ -792,6 +792,18 @@ def test_slopes_where_pytorch_had_to_choose():
         x = leaf([0.0, 1.0, 0.5, 6.0])
         function(x).sum().backward()
         close(x.grad, slopes)
+
+
+def test_a_bound_that_is_a_tensor_shares_the_slope():
+    """As in PyTorch 2.14.1. A number that is a bound has none (see the test before)."""
+    x, least, most = leaf([-1.0, 0.0, 0.5, 1.0, 2.0, math.nan]), leaf(0.0), leaf(1.0)
+    y = torch.clamp(x, least, most)
+    np.testing.assert_array_equal(y.detach().numpy(), [0.0, 0.0, 0.5, 1.0, 1.0, math.nan])
+    y.sum().backward()
+    close(x.grad, [0.0, 0.5, 1.0, 0.5, 0.0, 1.0])
+    assert least.grad.item() == most.grad.item() == 1.5
+    assert torch.tensor([1, 5]).clamp(torch.tensor(2), torch.tensor(3)).tolist() == [2, 3]
+    assert math.isnan(torch.clamp(torch.tensor(5.0), min=torch.tensor(math.nan)).item())
 
 
 def test_a_clamp_hands_on_nan_and_gives_the_upper_of_crossed_bounds():
