@@ -164,6 +164,17 @@ COMMANDS = {  # name: (its line of help, its arguments)
                 "the statements that run (with --real: on the real libraries, too)",
             ),
             argument(
+                "--corners",
+                action="store_true",
+                help="run nothing: ask the real libraries for the corners of the functions that levels_more spells",
+            ),
+            argument(
+                "--differences",
+                action="store_true",
+                help="run nothing: ask the libraries that are installed where they differ, and say what has changed",
+            ),
+            argument("--store", action="store_true", help="store the answers to --corners or --differences"),
+            argument(
                 "--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has this library"
             ),
         ],

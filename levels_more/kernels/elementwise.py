@@ -7,7 +7,7 @@ planner of their own, `plan_masked`.
 import numpy as np
 
 from levels.hardware import exp, log, select
-from levels.kernels import ELEMENTWISE, kernel, plan_loop, scalar
+from levels.kernels import ELEMENTWISE, PLANNERS, kernel, plan_elementwise, plan_loop, scalar
 from levels.support.compiled import SUBSTITUTIONS
 from levels.support.shapes import broadcast, number_names, same_dtype
 from levels_more.hardware.elementary import COS, SIN, cos, maximum, minimum, sin
@@ -51,6 +51,16 @@ mask_op("less_equal", "fi", gives=np.bool_)(lambda x, y: x <= y)
 mask_op("equal", "fib", gives=np.bool_)(lambda x, y: x == y)
 mask_op("not_equal", "fib", gives=np.bool_)(lambda x, y: x != y)
 mask_op("where", "fib", masks=1)(lambda mask, x, y: select(mask, x, y))
+
+
+def plan_quotient(op, function, *inputs, **attrs):
+    """Plan a division. Whole numbers give float64, as in NumPy. Raises what the core's planner raises."""
+    if any(x.dtype.kind != "i" for x in inputs):
+        return plan_elementwise(op, function, *inputs, **attrs)
+    return plan_loop(op, function, inputs, broadcast(op, inputs, **attrs or {"shape": None}), np.dtype(np.float64))
+
+
+PLANNERS["divide", "cpu"] = plan_quotient
 
 
 def small_tanh(x):
@@ -112,7 +122,9 @@ def logits_crossentropy(y, z):
 scalar("probabilities_crossentropy")(
     lambda y, p: -(y * maximum(log(p), -100.0) + (1.0 - y) * maximum(log(1.0 - p), -100.0))
 )
-scalar("probabilities_slope")(lambda y, p: (p - y) / maximum(p * (1.0 - p), 1e-12))  # its derivative d/dp
+# its derivative d/dp; PyTorch's smallest divisor is a float32 number, also for float64
+SMALLEST = float(np.float32(1e-12))
+scalar("probabilities_slope")(lambda y, p: (p - y) / maximum(p * (1.0 - p), SMALLEST))
 SUBSTITUTIONS[sin] = SIN.get
 SUBSTITUTIONS[cos] = COS.get
 scalar("sin")(lambda x: sin(x))

@@ -18,6 +18,7 @@ from levels.low_level import (
     reduce_sum,
 )
 from levels_more.checks import expect
+from levels_more.kernels.elementwise import SMALLEST
 from levels_more.low_level.ops import maximum
 
 VJPS["copy"] = (None,)
@@ -94,7 +95,7 @@ def _slope_at_target(dx, x, y, p):
 
 
 def _slope_at_probability(dx, x, y, p):
-    """The vjp for p: dx·(p - y) / (p·(1 - p)), with a divisor of at least 1e-12: finite at 0 and 1, as in PyTorch.
+    """The vjp for p: dx·(p - y) / (p·(1 - p)), with a divisor of at least float32(1e-12): finite at 0 and 1 (PyTorch).
 
     The chain rule through the clipped logarithms would give NaN there: the slope 0 of the clipping, divided by p = 0.
     """
@@ -121,7 +122,7 @@ VJPS.update(
             lambda g, xy, x, y: apply("multiply_no_nan", x, g),
         ),
         "probabilities_crossentropy": (_slope_at_target, _slope_at_probability),
-        "probabilities_slope": (lambda dx, x, y, p: -dx / maximum(p * (1.0 - p), 1e-12), _slope_of_slope),
+        "probabilities_slope": (lambda dx, x, y, p: -dx / maximum(p * (1.0 - p), SMALLEST), _slope_of_slope),
         "softmax_grad": (
             lambda g, dx, dy, y: apply("softmax_grad", g, y),
             lambda g, dx, dy, y: g * (dy - reduce_sum(dy * y, -1, True)) - dy * reduce_sum(g * y, -1, True),

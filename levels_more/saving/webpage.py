@@ -44,7 +44,8 @@ def export_page(
 
     model: built, from one table of numbers [rows, n] to one [rows, k]. A Sequential of Dense layers with up to 100,000
     numbers is computed by the page itself, in float64: its sums equal those of a float64 model to the last bit; exp is
-    the browser's. Any other needs onnxruntime-web, which is then part of the page: `npm install onnxruntime-web` once.
+    the browser's. Any other needs onnxruntime-web, which is then part of the page; the error for lack of it says how
+    to install it.
 
     inputs: {name: (low, high)}, the columns in order and the range of each control; the default is x1, x2, …, from -10
     to 10.
@@ -201,5 +202,5 @@ def onnxruntime_web():
     raise FileNotFoundError(
         f"export_page: this model is more than Dense layers with {', '.join(PLAIN)} and {LARGEST:,} numbers. "
         f"To run it, the page needs onnxruntime-web, and {here.as_posix()} has no node_modules with it; install it:  "
-        "npm install onnxruntime-web"
+        "npm install onnxruntime-web@1.30.0"
     )

@@ -112,6 +112,12 @@ def mean(x, axis=None, keepdims=False):
     return numbers(np.asarray(total // count + ((total < 0) & (total % count != 0))))  # rounded towards zero
 
 
+def argmax(x, axis=0, output_type=None):
+    """The index, int64, of the first largest number of a tensor x along an axis. NaN counts as -inf."""
+    x = numbers(x)
+    return low.argmax(low.where(x == x, x, -math.inf) if x.dtype.kind == "f" else x, axis or 0)
+
+
 def mask(x, mask, axis=None):
     """The parts of a tensor x along an axis where the mask [rows] is true, or its numbers if the mask has x's shape."""
     x = numbers(x)
@@ -176,7 +182,7 @@ _SAME = (
 )
 FUNCTIONS = {name: getattr(low, name) for name in _SAME.split()}
 FUNCTIONS |= RULES | {
-    "argmax": lambda x, axis=0, output_type=None: low.argmax(x, axis or 0),
+    "argmax": argmax,
     "cast": lambda x, dtype: low.cast(constant(x), dtype),
     "clip_by_value": lambda t, clip_value_min, clip_value_max: low.maximum(
         low.minimum(t, clip_value_max), clip_value_min

@@ -1,6 +1,7 @@
 """Functions of level 3 with PyTorch's arguments, not yet recorded: `levels_more.torch.functions` wraps them."""
 
 import math
+import operator
 
 import numpy as np
 
@@ -70,9 +71,24 @@ def flatten(x, start_dim=0, end_dim=-1):
 
 
 def clamp(x, min=None, max=None):
-    """Return x[…] limited to two bounds, each a number, a tensor or None. An x at a bound gets the whole gradient."""
-    x = x if min is None else low.maximum(*beside(x, min))
-    return x if max is None else low.minimum(*beside(x, max))
+    """Return x[…] limited to two bounds, each a number, a tensor or None.
+
+    An x at a bound that is a number gets no gradient. A bound that is a tensor shares it: half for each of the two.
+    (So since PyTorch 2.14. Up to 2.13, such an x got the whole gradient.)
+    """
+    if min is not None:
+        x = _bounded(*beside(x, min), low.maximum, operator.gt)
+    return x if max is None else _bounded(*beside(x, max), low.minimum, operator.lt)
+
+
+def _bounded(x, bound, nearer, inside):
+    """Return nearer(x, bound) with the gradient of `clamp`. inside(x, bound): whether x is not limited."""
+    if not hasattr(bound, "dtype"):
+        return low.where(inside(x, bound), x, low.stop_gradient(nearer(x, bound)))
+    if x.dtype.kind != "f":
+        return nearer(x, bound)
+    whole = low.where(low.logical_or(inside(x, bound), x != x), x, bound)  # NaN stays, with its gradient
+    return low.where(x == bound, 0.5 * x + 0.5 * bound, low.where(bound == bound, whole, bound))
 
 
 def put(x, value, index):

@@ -4,13 +4,15 @@ python3 -m course programs           run all on levels_more, and show their dist
 python3 -m course programs --real    first run all on the real libraries, and store their losses
 python3 -m course programs --places  look in the real libraries for the places that the notebooks name
 python3 -m course programs --books FOLDER   run chapter 3 of two books as it is printed
+python3 -m course programs --corners       ask the real libraries for the corners of functions that levels_more spells
+python3 -m course programs --differences   ask the installed libraries where they differ; --store stores the answers
 """
 
 import json
 import sys
 
 from course.author.bench.libraries import python_of
-from course.author.programs import books, places
+from course.author.programs import books, differences, places
 from course.author.programs.processes import ask_all
 from course.reader import files, programs
 from course.terminal.arguments import parser
@@ -40,6 +42,10 @@ def main(argv):
     given = dict(text.partition("=")[::2] for text in options.python)
     if options.places:
         return places.check(given)
+    if options.corners:
+        return differences.corners(given, options.store)
+    if options.differences:
+        return differences.differences(given, options.store)
     if options.books:
         return books.compare(options.books, given if options.real else None)
     if options.real:

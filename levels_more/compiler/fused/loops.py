@@ -98,6 +98,8 @@ def loop_of(node):
     dtype = node.inputs[-1].spec.dtype  # a comparison takes numbers and gives a mask; masks are the first inputs
     if _scalar(node) and node.spec.dtype.kind != "b":
         dtype = node.spec.dtype
+    if dtype.kind == "i" and node.spec.dtype.kind == "f":  # a quotient of whole numbers
+        return None
     return node.spec.device.spec(node.spec.shape, dtype) if dtype.kind != "b" else None
 
 

@@ -385,7 +385,31 @@ exercises.check("01-1", sum_in_pairs)
 
 # %% [markdown]
 # Adding in pairs loses less than adding one by one: the error grows with log₂ n instead of n ([Higham,
-# 1993](https://doi.org/10.1137/0914050)). NumPy's `sum` does much the same, with blocks of numbers.
+# 1993](https://doi.org/10.1137/0914050)). NumPy's `sum` does much the same, with blocks of numbers. But its order is no
+# promise. Up to NumPy 2.2 it cut a long array into chunks of 8,192 numbers, added in pairs within each, and then added
+# the chunks' sums one after another. Since 2.3 it adds the whole array in pairs. Here are both orders, written out. The
+# sums of at most 8,192 numbers are NumPy's, as they are the same in all versions:
+
+
+# %%
+def whole_in_pairs(x):
+    """The order of NumPy 2.3 and later."""
+    if len(x) <= 8192:
+        return x.sum()
+    half = len(x) // 2 // 8 * 8
+    return whole_in_pairs(x[:half]) + whole_in_pairs(x[half:])
+
+
+tenths = np.full(1_000_000, 0.1, "f4")
+chunks = [tenths[begin : begin + 8192].sum() for begin in range(0, len(tenths), 8192)]
+orders = {"up to NumPy 2.2": np.cumsum(chunks)[-1], "since NumPy 2.3": whole_in_pairs(tenths)}
+for name, total in orders.items():
+    print(f"a million tenths, {name}: {total}")
+print("this NumPy's `sum` is one of them:", tenths.sum() in orders.values())
+
+# %% [markdown]
+# So a mean or a variance of more than 8,192 numbers has other last digits after an update of NumPy, and no number of
+# the program changed. Compare such numbers with a tolerance.
 #
 # ### 01-3 · Lines touched
 #

@@ -106,7 +106,8 @@ checks.answer_to("05-at-work-text")
 # %% [markdown]
 # Compared with `predict`, the last digits may differ, because `onnxruntime` adds in whatever order suits the processor.
 # (In float32 the two agree to a millionth.) A very small probability may differ by more, because `onnxruntime` computes
-# the sigmoid in another way: in version 1.31.1, the sigmoid of -40 is 0.0, whose logarithm is -infinity.
+# the sigmoid in another way: in version 1.31.1, the sigmoid of -40 is 0.0, whose logarithm is -infinity. In float32
+# that of -18 is 0.0 already, and a tanh can be a little above 1.
 #
 # ## Wrong questions (2 min)
 #
@@ -363,7 +364,7 @@ for page in ("digits.html", "penguins.html"):
 # pages need no network. A few lines of JavaScript compute the `Dense` layers, for nets of up to 100,000 numbers. The
 # pages open at once and answer in well under a millisecond. For a larger net, or other layers, `export_page` puts
 # [onnxruntime-web](https://onnxruntime.ai/docs/tutorials/web/) into the page. That adds 5 MB, which take a second to
-# unpack. It must be installed first: `npm install onnxruntime-web`. (TensorFlow's models run in a page with
+# unpack. It must be installed first: `npm install onnxruntime-web@1.30.0`. (TensorFlow's models run in a page with
 # TensorFlow.js.)
 #
 # ## On a hub (3 min)

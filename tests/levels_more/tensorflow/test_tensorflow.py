@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import levels_more.tensorflow as tf
+from levels_more import low_level
 from levels_more.tensorflow import keras
 from levels_more.tensorflow.keras import layers
 
@@ -36,12 +37,38 @@ def test_python_floats_are_float32_and_whole_numbers_int64():
         tf.constant([1.0]) + tf.constant([1])
 
 
+@pytest.mark.parametrize("way", [lambda step: step, tf.function, low_level.function])
+def test_a_quotient_of_whole_numbers_is_float64(way):
+    """Also in a traced function, beside a gradient, and of so many that no small program takes them."""
+    w = tf.Variable(np.ones(4))
+
+    @way
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(w * (x / y))
+        return loss, tape.gradient(loss, w)
+
+    for _ in range(3):
+        loss, slope = step(tf.constant([7, 0, -1, 3]), tf.constant([2, 1, 4, 3]))
+        assert loss.dtype == "float64" and float(loss) == 4.25
+        assert slope.numpy().tolist() == [3.5, 0.0, -0.25, 1.0]
+    many = np.arange(100_000)
+    assert (way(lambda x: x / 3)(tf.constant(many)).numpy() == many / 3).all()
+    with pytest.raises(TypeError, match="cast"):
+        tf.constant(7) / 2.5
+
+
 @pytest.mark.parametrize(
     "ours, wanted",
     [
         (lambda: tf.reduce_mean(tf.constant([1, 2, 4])), 2),
         (lambda: tf.reduce_mean(tf.constant([-1, -2])), -1),
         (lambda: tf.argmax(tf.constant([[1.0, 5.0], [2.0, 0.0]])), [1, 0]),
+        (lambda: tf.argmax(tf.constant([[math.nan, 1.0, 2.0], [3.0, math.nan, 2.0]]), 1), [2, 0]),  # NaN counts as -inf
+        (lambda: tf.argmax(tf.constant([math.nan, -math.inf])), 0),
+        (lambda: tf.constant([7, 1, -1]) / tf.constant([2, 0, 0]), [3.5, math.inf, -math.inf]),
+        (lambda: tf.Variable(7) / 2, 3.5),
+        (lambda: 7 / tf.constant([[2], [4]]), [[3.5], [1.75]]),
         (lambda: tf.reduce_mean(tf.zeros([2, 0], "int32"), 1), [0, 0]),
         (lambda: tf.matmul([[1, 2]], [[3], [4]]), [[11]]),
         (lambda: tf.reduce_sum(tf.ones([2, 3]), axis=[0, 1]), 6.0),
