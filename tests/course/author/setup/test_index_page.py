@@ -6,7 +6,7 @@ import pytest
 
 from course import build, commands
 from course.author.build import MINE, ROOT
-from course.author.setup import index_page, workspace
+from course.author.setup import index_page, warmup, workspace
 
 NAMES = build.all_in(ROOT)
 
@@ -32,6 +32,7 @@ def test_lab_opens_on_the_map_or_on_the_notebook_that_is_meant(project, monkeypa
     assert opened.format("trail/1_hardware.ipynb") in workspace.lab_command(project, [], "trail/1_hardware")
     handed = []
     monkeypatch.setattr(commands, "hand_over", handed.append)
+    monkeypatch.setattr(warmup, "begin", lambda root: None)
     monkeypatch.setattr(workspace, "open_desk", lambda root: [])
     commands.lab(["--trail", "--no-browser"])
     commands.lab(["--port=9999"])

@@ -10,7 +10,7 @@ from nbclient import NotebookClient
 
 from course import build
 from course.author.build import MINE
-from course.author.setup import reset, workspace
+from course.author.setup import reset, warmup, workspace
 from course.reader import checks
 from course.reader.answers import Answer
 from course.reader.notebooks import names
@@ -340,6 +340,7 @@ def test_lab_hands_the_switch_to_its_kernels(project, monkeypatch):
     from course import commands
 
     begun = []
+    monkeypatch.setattr(warmup, "begin", lambda root: None)
     monkeypatch.setattr(commands, "hand_over", lambda command: begun.append((command, dict(os.environ))))
     monkeypatch.setattr(names, "ROOT", project)
     monkeypatch.setenv(checks.ANSWERS, "")  # so that it is absent again after the test, whatever `lab` sets
