@@ -199,7 +199,7 @@ def test_every_cell_runs(page, pytestconfig):
     assert any(prompts) and [prompt for prompt in prompts if prompt and not prompt.strip(" []:").isdigit()] == []
 
 
-@pytest.mark.parametrize(("theme", "width"), zip(THEMES, WIDTHS, strict=True))
+@pytest.mark.parametrize(("theme", "width"), [*zip(THEMES, WIDTHS, strict=True)])
 def test_nothing_is_cut_off(page, theme, width):
     tab, size = page.tab, page.tab.viewport_size
     in_theme(tab, theme)
