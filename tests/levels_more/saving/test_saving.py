@@ -482,7 +482,6 @@ def test_pretrained_models_load_by_name():
         load_model("ring")
 
 
-@pytest.mark.weekly  # trains both of them anew
 def test_pretrained_models_are_what_their_function_makes(tmp_path):
     pretrained.make_models(tmp_path)
     for file in pretrained.MODELS.glob("*/*"):  # the stored ones are older than the names of layers: dense_1, …
