@@ -338,17 +338,6 @@ def test_of_a_class_every_method_may_be_blank_or_one():
 
 
 @pytest.mark.versions
-def test_a_class_of_another_kind():
-    class Scale:
-        def call(self, x):
-            return x
-
-    found = exercises.verdict("04-1", Scale)
-    assert found.text == "Scale() gives Scale, expected an object of a class Scale(Layer)"
-    assert exercises.verdict("04-1", int).text.startswith("expected a function, written with `def`, or a class")
-
-
-@pytest.mark.versions
 def test_a_kernel_must_compile_too():
     def only_python(out, x):
         kernels.sum_by_fours(out, x)

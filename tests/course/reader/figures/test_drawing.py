@@ -112,18 +112,6 @@ def test_text_is_escaped():
     assert drawn._repr_mimebundle_() == {"image/svg+xml": drawn.svg, "text/plain": "x < y & z"}
 
 
-CHAIN = [f"op {k}" for k in range(8)]
-WEIGHTS = [f"w{k}" for k in range(1, 8)]
-STEPS = [(a, b, "") for a, b in [*zip(CHAIN, CHAIN[1:], strict=False), *zip(WEIGHTS, CHAIN[1:], strict=True)]]
-
-
-def test_a_chain_stays_straight_beside_its_weights():
-    found = boxes(Drawing({name: ([name], OP) for name in [*CHAIN, *WEIGHTS]}, STEPS, "A chain.").svg)
-    middles = [(box.left + box.right) / 2 for box in found]
-    assert max(middles[1:8]) - min(middles[1:8]) < 10
-    assert min(middles[9:]) > max(middles[1:8])  # they come second in each op, and stand on its right
-
-
 def test_a_full_layer_goes_on_in_the_next():
     nodes = {k: ([f"a box of many letters {k}"], OP) for k in range(30)}
     for edges in ([(k, 29, "") for k in range(29)], [(0, k, "") for k in range(1, 30)]):

@@ -123,14 +123,6 @@ def test_the_line_untouched_for_longest_leaves_the_cache():
     assert held[3] == [(0, 0, 0), (1, 0, 0), (2, 0, 0)] and list(loads[3]) == [1, 3, 1]
 
 
-TOTALS = {"ikj": 160, "kij": 208, "ijk": 656, "jik": 704, "kji": 1040, "jki": 1088}
-
-
-def test_the_orders_stand_from_few_loads_to_many():
-    assert {order: matrices.cache_loads(order)[0][-1].sum() for order in figures.ORDERS} == TOTALS
-    assert [*TOTALS] == [*figures.ORDERS] and sorted(TOTALS.values()) == [*TOTALS.values()]
-
-
 def test_loop_order_stands_still_and_its_words_keep_apart(monkeypatch):
     monkeypatch.setattr("course.reader.figures.picture.Picture", lambda figure, text: figure)
     frames = set()

@@ -101,11 +101,6 @@ def test_launches_and_bytes_are_those_that_level_2_counts(name, task, line, net)
     assert rows["1 float32"].nbytes == batch * ((2 + 1) * 4 + 8)
 
 
-def test_plain_python_launches_every_operation(line):
-    """The forward pass takes 5 operations, the loss 3, the gradients 8: three for de, one for db, four for dw."""
-    assert (by_name(line)["0 plain Python"].launches, by_name(line)["0 plain Python"].nbytes) == (160, 3840)
-
-
 def test_the_prediction_is_the_formula_of_level_1():
     cpu, double = pool()["cpu:0"], compare.Version("", 1, reference.linear_regression, None, LINE)
     single = double._replace(task=compare.in_float32(LINE))
@@ -350,14 +345,6 @@ def test_no_name_is_cut_at_any_width_and_columns_stay_down_to_760_px(tab, house,
         blocks = drawn(tab, ".task[open] pre")
         assert sum(map(len, blocks)) > 50 and cut_names(blocks) == []
         assert tab.evaluate(WIDE) == [] and tab.evaluate("document.documentElement.scrollWidth") == width
-
-
-def test_one_task_is_shown_at_a_time(tab, house):
-    show(tab, house)
-    for title, other in (("Two rings", "The line"), ("The line", "Two rings")):
-        choose(tab, title)
-        assert tab.locator(".task[open] > summary").all_inner_texts() == [title]
-        assert other not in tab.locator(".task[open] .levels").inner_text()
 
 
 def test_beneath_that_there_is_a_band_for_each_mark(tab, house):

@@ -3,7 +3,6 @@
 import json
 import re
 
-import numpy as np
 import pytest
 from code_edges import cut_names, drawn, uneven_edges
 
@@ -360,8 +359,3 @@ def test_without_styles_it_is_plain_tables(tab, both):
             assert number.here.replace("`", "") in shown and parts.short(number.value) in shown
     blocks = drawn(tab, "details[open] pre")
     assert uneven_edges(blocks) == [] and cut_names(blocks) == []
-
-
-def test_its_text_names_no_instruction(both):
-    assert repr(both).splitlines()[0] == "The line: the loss of the first batch is 170.896, the same bits on each stage"
-    assert "xmm" not in repr(both) and np.isfinite(both.walks[1].loss)
