@@ -60,7 +60,7 @@ def lane_peak():
     return max(2 * sums / turn_time(sums, one_lane=True) for sums in (8, 12, 16, 24))
 
 
-def _bandwidth(device, nbytes=2**28):
+def _bandwidth(device, nbytes=2**27):
     """Return the bytes per second that one core reads from memory, not from caches."""
     x = np.ones(nbytes // 4, "f4")
     return nbytes / seconds(x.max)  # NumPy's `max` reads each number once, in lanes
