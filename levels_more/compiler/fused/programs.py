@@ -21,7 +21,7 @@ from levels_more.kernels.batched_matmul import products_of
 from levels_more.kernels.micro_kernel import TILE_ROWS, TILE_VECTORS
 
 HIGH = TILE_ROWS * TILE_VECTORS * 3 // 4  # rows of a tile two registers wide: its sums leave some registers for x and w
-WORTH_COPYING = 4  # tiles; if no more of them read some columns of w, these stay where they are
+WORTH_COPYING = 4  # tiles; if fewer of them read some columns of w, these stay where they are
 DEEP = 512  # numbers; longer columns of a transposed x, and of w, leave the near caches
 WIDEST_ROW = 64  # numbers; a longer row is not unrolled
 
@@ -274,7 +274,7 @@ def single_part(program_of):
     return in_one_part
 
 
-# op -> function(node, parts) -> [(a program, [(x, begin), …]), …]: at most this many parts, which are independent. For
+# op -> function(node, parts) -> [(a program, [(x, begin), …]), …]: about this many parts, which are independent. For
 # each array, x is the node whose memory it is, or a Spec for new memory; `begin` is where the part begins.
 PARTS = {
     "matmul": product_of,

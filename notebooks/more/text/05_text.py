@@ -534,19 +534,21 @@ print("apart by less than 1e-5:", programs.distance(net.history.losses, theirs.l
 # `python3 -m course programs` runs the file itself on `levels_more.torch`, with its import changed, and prints how far
 # its losses are from PyTorch's.
 #
-# And the time? On one thread of one computer, in November 2026, a step took this many milliseconds (medians). PyTorch's
-# Adam was its fused one.
+# And the time? On one thread of one computer (an AMD EPYC with registers of 16 numbers, November 2026), a step took this
+# many milliseconds of the processor (medians, in turns). PyTorch's Adam was its fused one.
 #
 # | | levels, op by op | levels, compiled | PyTorch, eager | PyTorch, `torch.compile` | PyTorch's faster / levels, compiled |
 # |---|--:|--:|--:|--:|--:|
-# | this net, float32 | 1.7 | 0.54 | 1.9 | 1.9 | 3.5 |
-# | this net, float64 | 2.6 | 1.2 | 2.8 | 2.6 | 2.2 |
-# | 256 numbers a place, 32 windows, float32 | 196 | 89 | 59 | 67 | 0.66, **behind** |
-# | 256 numbers a place, 32 windows, float64 | 404 | 293 | 119 | 126 | 0.41, **behind** |
+# | this net, float32 | 1.9 | 0.58 | 2.3 | 2.5 | 4.0 |
+# | this net, float64 | 2.3 | 0.88 | 3.4 | 3.5 | 3.8 |
+# | 256 numbers a place, 32 windows, float32 | 38 | 33 | 77 | 87 | 2.4 |
+# | 256 numbers a place, 32 windows, float64 | 89 | 83 | 162 | 171 | 1.9 |
 #
-# For a small net the calls between the programs count, and ours is one call. For a large one only the products count,
-# and there PyTorch's library is well ahead. In float64 its products also use fused multiply-adds, which round once instead
-# of twice. In float64 `levels` uses none, so its bits are the same on every machine.
+# For a small net the calls between the programs count, and ours is one call. For a large one only the products count.
+# In float32, ours reached 240 Gflop/s there, of the 274 that level 1 measured, and PyTorch's library 112. It depends on the
+# processor: with programs for registers of 8 numbers, the step took 57 ms, and PyTorch's was 1.3 times as long. In float64
+# PyTorch's products use fused multiply-adds, which round once instead of twice. `levels` uses none, so its bits are the
+# same on every machine.
 #
 # ## A recurrence is a loop (1 min)
 #

@@ -9,7 +9,7 @@ from back_ends import choose, kinds
 from levels_more.compiler.fused import backend
 from levels_more.low_level import GradientTape, apply, constant, eager, function, reduce_sum
 
-SIZES = [(50, 32, 96), (50, 33, 70), (100, 16, 64), (3, 64, 32), (13, 5, 3), (30, 47, 16)]  # m, k, n
+SIZES = [(50, 32, 96), (50, 33, 70), (100, 16, 64), (3, 64, 32), (13, 5, 3), (30, 47, 16), (30, 16, 1)]  # m, k, n
 TURNS = [*itertools.product((False, True), repeat=2)]
 NEAR = {"f4": 1e-5, "f8": 1e-14}
 
