@@ -138,18 +138,18 @@ print(*[line for line in program.text.splitlines() if " = f" in line], sep="\n")
 # ## Products and sums (6 min)
 #
 # Which programs are still missing? The most important is the matrix product. It is the tile of
-# [more/02_matmul](02_matmul.ipynb) again, in another shape: it is two registers wide. Their lanes hold neighbours in a row
-# of the result. Up to twelve such rows are computed at once, one sum each, and one load from `w` serves them all. (If
-# `w` is transposed, or if many rows read its columns, these are first copied into a `panel`, where they lie in the order
-# of use.) Each sum still runs upwards from 0.0, so no bit of a float64 changes.
+# [more/02_matmul](02_matmul.ipynb) again, in another shape: it is two registers wide. Their lanes hold neighbours in a
+# row of the result. Up to twelve such rows are computed at once, one sum each, and one load from `w` serves them all.
+# (If `w` is transposed, or if many rows read its columns, these are first copied into a `panel`, where they lie in the
+# order of use.) Each sum still runs upwards from 0.0, so no bit of a float64 changes.
 
 # %%
 page.source(fused_parts.write_sums)
 
 # %% [markdown]
-# When weights meet many matrices, as in [more/05_text](05_text.ipynb), their gradient is the sum of many products. It is
-# one program, too: it adds each product to the result as soon as it is known (`first` says whether it is the first one).
-# So the products never go to memory.
+# When weights meet many matrices, as in [more/05_text](05_text.ipynb), their gradient is the sum of many products. It
+# is one program, too: it adds each product to the result as soon as it is known (`first` says whether it is the first
+# one). So the products never go to memory.
 #
 # How close is a product to the peak that notebook 01 measured?
 

@@ -534,8 +534,8 @@ print("apart by less than 1e-5:", programs.distance(net.history.losses, theirs.l
 # `python3 -m course programs` runs the file itself on `levels_more.torch`, with its import changed, and prints how far
 # its losses are from PyTorch's.
 #
-# And the time? On one thread of one computer (an AMD EPYC with registers of 16 numbers, November 2026), a step took this
-# many milliseconds of the processor (medians, in turns). PyTorch's Adam was its fused one.
+# And the time? On one thread of one computer (an AMD EPYC with registers of 16 numbers, November 2026), a step took
+# this many milliseconds of the processor (medians, in turns). PyTorch's Adam was its fused one.
 #
 # | | levels, op by op | levels, compiled | PyTorch, eager | PyTorch, `torch.compile` | PyTorch's faster / levels, compiled |
 # |---|--:|--:|--:|--:|--:|
@@ -545,10 +545,10 @@ print("apart by less than 1e-5:", programs.distance(net.history.losses, theirs.l
 # | 256 numbers a place, 32 windows, float64 | 89 | 83 | 162 | 171 | 1.9 |
 #
 # For a small net the calls between the programs count, and ours is one call. For a large one only the products count.
-# In float32, ours reached 240 Gflop/s there, of the 274 that level 1 measured, and PyTorch's library 112. It depends on the
-# processor: with programs for registers of 8 numbers, the step took 57 ms, and PyTorch's was 1.3 times as long. In float64
-# PyTorch's products use fused multiply-adds, which round once instead of twice. `levels` uses none, so its bits are the
-# same on every machine.
+# In float32, ours reached 240 Gflop/s there, of the 274 that level 1 measured, and PyTorch's library 112. It depends on
+# the processor: with programs for registers of 8 numbers, the step took 57 ms, and PyTorch's was 1.3 times as long. In
+# float64 PyTorch's products use fused multiply-adds, which round once instead of twice. `levels` uses none, so its bits
+# are the same on every machine.
 #
 # ## A recurrence is a loop (1 min)
 #
