@@ -121,9 +121,9 @@ def test_a_rank_without_rows_and_predict_are_refused_and_equal_data_are_shared_o
         try:
             act()
         except (TypeError, ValueError) as error:
-            os.write(1, f"{rank} {error}\n".encode())  # at once: ranks share the output
+            os.write(1, f"{rank} {error}\\n".encode())  # at once: ranks share the output
     whole = several.fit(Dataset.from_generator(lambda: [(x, y)]), epochs=1, verbose=0).losses
-    os.write(1, f"{rank} {len(whole)} {float(whole[0])}\n".encode())
+    os.write(1, f"{rank} {len(whole)} {float(whole[0])}\\n".encode())
 """
     )
     said = ran(script, 2)
@@ -153,7 +153,7 @@ PEAK = """
     several.fit(Dataset.from_tensor_slices((x[rank:400:size], x[rank:400:size, :1])).batch(100), verbose=0)
     before = private()
     several.fit(own, verbose=0)
-    os.write(1, f"{rank} {private() - before} {x.nbytes // size // 1024}\n".encode())  # at once: ranks share the output
+    os.write(1, f"{rank} {private() - before} {x.nbytes // size // 1024}\\n".encode())  # at once: ranks share the output
 """
 
 
