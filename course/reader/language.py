@@ -58,9 +58,11 @@ def po_path(root: Path, language: str, catalog: str) -> Path:
 
 
 def has_words(text: str) -> bool:
-    """Return whether a text has words to translate, besides numbers, code, addresses and HTML."""
-    bare = re.sub(r"```(?:python|\{toctree\}|\{raw\}).*?```", " ", text, flags=re.DOTALL).replace("```", " ")
-    bare = re.sub(r"`[^`]*`|\]\([^)]*\)|<[^>]*>|\{\{.*?\}\}", " ", bare)
+    """Return whether a text has words to translate, besides numbers, code, pictures, addresses and HTML."""
+    bare = re.sub(r"```(?:python|\{toctree\}|\{raw\}).*?```|<pre>.*?</pre>", " ", text, flags=re.DOTALL).replace(
+        "```", " "
+    )
+    bare = re.sub(r"!\[[^]]*\]\([^)]*\)|`[^`]*`|\]\([^)]*\)|<[^>]*>|\{\{.*?\}\}", " ", bare)
     return bool(re.search(r"[A-Za-z]{2}", bare))
 
 

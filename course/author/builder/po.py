@@ -8,19 +8,22 @@ has looked at it and has removed the mark.
 
 import ast
 import io
+import re
 from pathlib import Path
 
 from course.reader.files import replace
 from course.reader.language import CATALOGS, SHOWN, entries, has_words, po_path
-from course.reader.notebooks.answers import kept
+from course.reader.notebooks.answers import FOLDER, kept
 from course.reader.notebooks.cells import read_text
 from course.reader.notebooks.names import more_in, names_in, text_path, trail_in
 from course.reader.notebooks.promises import entry, plain
-from course.reader.notebooks.translated import blocks, key, translate
+from course.reader.notebooks.translated import keys, translate
 
 PAGES = Path("course", "author", "site", "pages")
 # {name of its entries: the English page}
-TRANSLATED: dict[str, Path] = {}
+TRANSLATED = {"README": Path("README.md")}
+TRANSLATED |= {page: PAGES / f"{page}.md" for page in ("contents", "glossary", "index", "install")}
+ASKING = {".js": r'\bsay\("(.*?)"[,)]', ".html": r"\{\{_(.*?)\}\}"}  # how a script or a template asks for a text
 SHOWING = "course/reader", "course/author/setup", "course/author/site", "course/commands.py"  # here `say` is called
 HEADER = (
     'msgid ""\nmsgstr ""\n"Language: {}\\n"\n"MIME-Version: 1.0\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
@@ -44,24 +47,23 @@ def pages(root: Path) -> dict[Path, str]:
     for language in CATALOGS:
         for catalog, source in TRANSLATED.items():
             if entries(po_path(root, language, catalog)):
-                text = translate(root, language, catalog, read_text(root / source))
-                found[root / target(source, language)] = text + "\n"
+                text = re.sub(
+                    r"\n+```\{toctree\}.*?```", "", read_text(root / source), flags=re.DOTALL
+                )  # the site has one
+                found[root / target(source, language)] = translate(root, language, catalog, text) + "\n"
     return found
 
 
 def target(source: Path, language: str) -> Path:
-    """Return the path of a page in another language: README.zh-CN.md, and zh/install.md beside install.md."""
-    if source.parent == Path():
-        return source.with_suffix(f".{CATALOGS[language].replace('_', '-')}.md")
-    return source.parent / language / source.name
+    """Return the path of a page in another language, beside the English one: README.zh-CN.md."""
+    return source.with_suffix(f".{CATALOGS[language].replace('_', '-')}.md")
 
 
 def catalogs(root: Path) -> dict[str, dict[str, list[str]]]:
     """Return {name of a file of entries: {English text: the places where it stands}}."""
     found = {name: prose(root, name) for name in trail_in(root)}
     for catalog, source in TRANSLATED.items():
-        texts = map(key, filter(has_words, blocks(read_text(root / source))))
-        found[catalog] = dict.fromkeys(texts, [source.as_posix()])
+        found[catalog] = dict.fromkeys(keys(read_text(root / source)), [source.as_posix()])
     return found | {SHOWN: shown(root)}
 
 
@@ -71,43 +73,57 @@ def prose(root: Path, name: str) -> dict[str, list[str]]:
 
     path = text_path(root, name)
     cells = jupytext.reads(read_text(path), fmt="py:percent").cells
-    texts = [block for cell in cells if cell.cell_type == "markdown" for block in blocks(cell.source)]
-    return dict.fromkeys(map(key, filter(has_words, texts)), [path.relative_to(root).as_posix()])
+    texts = [text for cell in cells if cell.cell_type == "markdown" for text in keys(cell.source)]
+    return dict.fromkeys(texts, [path.relative_to(root).as_posix()])
 
 
 def shown(root: Path) -> dict[str, list[str]]:
     """Return {text: places} of what code shows: questions of the trail and answers, titles, and what `say` is given."""
     found = {}
-
-    def note(text, place: str) -> None:
+    for text, place in [*asked(root), *listed(root), *said(root)]:
         if isinstance(text, str) and has_words(text):
-            found.setdefault(text, []).append(place)
-
-    for name in trail_in(root):
-        path = text_path(root, name)
-        asked = [call for call in calls_of(read_text(path)) if ast.unparse(call.func) == "checks.predict"]
-        for call in asked:
-            for each in [*call.args[1:], *(part for word in call.keywords for part in ast.walk(word.value))]:
-                note(getattr(each, "value", None), path.relative_to(root).as_posix())
-            told = kept(root / "course" / "reader" / "answers")[call.args[0].value]
-            note(told["because"].strip(), f"course/reader/answers:{call.args[0].value}")
-    for name in names_in(root) + more_in(root):  # on the map
-        told = entry(root, name)
-        note(told.title, text_path(root, name).relative_to(root).as_posix())
-        if name in names_in(root):
-            note(plain(told.promise), text_path(root, name).relative_to(root).as_posix())
-    for part in SHOWING:
-        for path in sorted((root / part).rglob("*.py")) if (root / part).is_dir() else [root / part]:
-            for call in calls_of(read_text(path)):
-                if ast.unparse(call.func) in ("say", "later") and call.args:
-                    note(getattr(call.args[0], "value", None), path.relative_to(root).as_posix())
+            found.setdefault(text, []).append(place if isinstance(place, str) else place.relative_to(root).as_posix())
     return found
 
 
-def calls_of(source: str) -> list[ast.Call]:
-    """Return the calls in a source, in their order."""
+def asked(root: Path):
+    """Yield the texts of the trail's questions, choices and answers, and where they stand."""
+    answers = kept(root / FOLDER)
+    for name in trail_in(root):
+        path = text_path(root, name)
+        for call in calls_of(read_text(path), "checks.predict"):
+            parts = [part for word in call.keywords for part in ast.walk(word.value)]
+            for each in [*call.args[1:], *parts]:
+                yield getattr(each, "value", None), path
+            yield answers[call.args[0].value]["because"].strip(), f"{FOLDER.as_posix()}: {call.args[0].value}"
+
+
+def listed(root: Path):
+    """Yield the titles of the English notebooks, and the promises of the five, as the map lists them."""
+    for name in names_in(root) + more_in(root):
+        told = entry(root, name)
+        yield told.title, text_path(root, name)
+        if name in names_in(root):
+            yield plain(told.promise), text_path(root, name)
+
+
+def said(root: Path):
+    """Yield what the code of the course gives to `say`, and what the site's scripts and templates ask for."""
+    for path in sorted((root / PAGES).rglob("*.*")):
+        for text in re.findall(ASKING[path.suffix], read_text(path)) if path.suffix in ASKING else ():
+            yield text, path
+    for part in SHOWING:
+        for path in sorted((root / part).rglob("*.py")) if (root / part).is_dir() else [root / part]:
+            for call in calls_of(read_text(path), "say", "later"):
+                yield getattr(call.args[0], "value", None), path
+
+
+def calls_of(source: str, *names: str) -> list[ast.Call]:
+    """Return the calls of these functions in a source, in their order."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
+    return sorted(
+        (call for call in calls if ast.unparse(call.func) in names), key=lambda call: (call.lineno, call.col_offset)
+    )
 
 
 def updated(old: str, texts: dict[str, list[str]], locale: str) -> str:

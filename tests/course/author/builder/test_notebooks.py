@@ -63,7 +63,9 @@ def state(root):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.quick) for name in build.trail_in(build.ROOT)] + build.more_in(build.ROOT),
+    [pytest.param(name, marks=pytest.mark.quick) for name in build.trail_in(build.ROOT)]
+    + build.translated_in(build.ROOT)
+    + build.more_in(build.ROOT),
 )
 def test_notebook_of_trail_or_more_gives_its_stored_outputs(name, shared, nbval, tell):
     """It builds nothing, and leaves no file behind; what the course noted of the one before it is gone."""
@@ -102,7 +104,7 @@ def test_kernel_sees_only_the_copy(tmp_path, nbval):
 
 @pytest.mark.quick
 def test_text_notebooks_and_levels_agree():
-    assert build.check(build.ROOT, build.all_in(build.ROOT)) == []
+    assert build.check(build.ROOT, build.all_in(build.ROOT) + build.translated_in(build.ROOT)) == []
 
 
 @pytest.mark.quick

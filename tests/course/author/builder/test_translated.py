@@ -22,6 +22,18 @@ from course.reader.session import resume
 
 NAMES = names.translated_in(build.ROOT)
 FILES = [po_path(build.ROOT, each, catalog) for each in CATALOGS for catalog in po.catalogs(build.ROOT)]
+# Words that a Chinese reader must tell apart: {English: Chinese}, as in the glossary and in the books that readers know
+WORDS = {"tensor": "张量", "gradient": "梯度", "slope": "斜率", "kernel": "内核", "op": "算子", "register": "寄存器"}
+WORDS |= {"optimizer": "优化器", "layer": "层", "level": "级", "batch": "小批量", "tape": "磁带", "launch": "启动"}
+WORDS |= {
+    "epoch": "轮次",
+    "learning rate": "学习率",
+    "weight": "权重",
+    "bias": "偏置",
+    "callback": "回调",
+    "step": "步",
+}
+ALSO = {"kernel": "kernel"}  # the matrix of a layer, as Keras calls it
 CHINESE = re.compile(r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
 
 
@@ -101,6 +113,35 @@ def test_bold_and_italics_are_seen(path):
 
 
 @pytest.mark.quick
+@pytest.mark.parametrize("name", build.trail_in(build.ROOT))
+def test_a_word_is_the_same_on_the_whole_trail(name):
+    found = 0
+    for each in entries_of(po_path(build.ROOT, "zh", name)):
+        bare = re.sub(r"```.*?```|`[^`]*`|<code>.*?</code>|\]\([^)]*\)|\w+-level API", "", each.id, flags=re.DOTALL)
+        for word, chinese in WORDS.items():
+            if re.search(rf"\b{word}(s|es|ed)?\b", bare, re.IGNORECASE):
+                found += 1
+                assert chinese in each.string or ALSO.get(word, chinese) in each.string, (word, each.string)
+    assert found > 20
+
+
+@pytest.mark.quick
+def test_the_glossary_has_both_languages_and_each_word_once():
+    terms = {}
+    for each in entries_of(po_path(build.ROOT, "zh", "glossary"))[2:]:
+        english, chinese = (text.removeprefix("```{glossary}\n").split("\n")[0] for text in (each.id, each.string))
+        word, found = re.fullmatch(r"(.+)（(.+)）", chinese).groups()
+        assert found == english
+        terms[english] = word
+    assert len(terms) > 40 and len({*terms.values()}) == len(terms), (
+        "two words that differ in English differ in Chinese"
+    )
+    assert {word: terms[word] for word in WORDS.keys() & terms.keys()} == {
+        word: WORDS[word] for word in WORDS.keys() & terms.keys()
+    }
+
+
+@pytest.mark.quick
 def test_the_entries_and_the_pages_are_those_of_today():
     """`python3 -m course build --po` would change nothing."""
     for each in CATALOGS:
@@ -121,7 +162,18 @@ def test_every_link_ends_somewhere():
             if not link.startswith(("http", "#")) and "{{" not in text:
                 followed += 1
                 assert (path.parent / link.partition("#")[0]).exists(), f"{path.name}: {link}"
-    assert followed > 10
+    assert followed > 60
+
+
+@pytest.mark.quick
+def test_the_english_readme_leads_to_the_chinese_one():
+    first = {
+        name: (build.ROOT / name).read_text(encoding="utf-8").split("\n")[2]
+        for name in ("README.md", "README.zh-CN.md")
+    }
+    assert "[中文](README.zh-CN.md)" in first["README.md"] and "[English](README.md)" in first["README.zh-CN.md"]
+    page = (build.ROOT / po.target(po.TRANSLATED["install"], "zh")).read_text(encoding="utf-8")
+    assert "换源" in page and "镜像源" in page
 
 
 def test_a_text_that_has_changed_is_fuzzy_and_shown_in_english(tmp_path):
