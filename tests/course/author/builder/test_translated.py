@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import unicodedata
 
 import pytest
 from babel.messages.pofile import read_po
@@ -12,13 +13,15 @@ from markdown_it import MarkdownIt
 from course import build
 from course.author import font
 from course.author.builder import po
-from course.author.setup import workspace
+from course.author.setup import depth, workspace
 from course.reader import language
 from course.reader.figures.picture import FONTS
 from course.reader.language import CATALOGS, MARK, SHOWN, po_path, say, speaking
 from course.reader.notebooks import names
+from course.reader.notebooks.cells import BuildError
 from course.reader.notebooks.translated import translate
 from course.reader.session import resume
+from course.reader.session.table import table
 
 NAMES = names.translated_in(build.ROOT)
 FILES = [po_path(build.ROOT, each, catalog) for each in CATALOGS for catalog in po.catalogs(build.ROOT)]
@@ -78,6 +81,9 @@ def test_code_is_that_of_the_english_notebook(name):
 def test_outputs_differ_in_words_alone(name):
     """What is printed by the cells' own code is the same to the letter; what the course says has the same numbers."""
     said = 0
+    assert MARK not in names.notebook_path(build.ROOT, name).read_text(encoding="utf-8"), (
+        "each text that is shown has an entry"
+    )
     for ours, theirs in zip(code_of(name), code_of(names.original(name)), strict=True):
         if "nbval-ignore-output" in ours.metadata.get("tags", []):
             continue
@@ -225,7 +231,8 @@ def test_a_desk_has_the_notebooks_of_its_language(tmp_path):
     )
     assert workspace.open_desk(root) == []
     assert not (root / build.MINE / "zh").exists()
-    (root / build.MINE / names.DESK).write_text("zh\n", encoding="utf-8")
+    depth.choose(root, "some", language="zh")
+    assert names.desk_words(root) == {"some", "zh"}
     with speaking(names.language_in(root)):
         assert workspace.open_desk(root) == []
         told, opened = resume.main(root)
@@ -234,3 +241,20 @@ def test_a_desk_has_the_notebooks_of_its_language(tmp_path):
     assert "".join(notebook["cells"][0]["source"]).startswith("# 小径 1 · 硬件")
     assert "小径" in (root / build.MINE / "map.md").read_text(encoding="utf-8")
     assert resume.follows(root, "zh/trail/5_high_level") == "01_hardware"
+    depth.choose(root, language="en")
+    assert names.desk_words(root) == {"some"}
+    with pytest.raises(BuildError, match="there is no language 'fr': there are en and zh"):
+        depth.choose(root, language="fr")
+
+
+@pytest.mark.quick
+def test_progress_is_a_table_in_chinese_too():
+    """A Chinese sign takes two places, and the columns stand beneath each other."""
+    with speaking("zh"):
+        head, *rows, after, where = table().splitlines()
+    assert head.split() == ["猜一猜", "填空", "练习"] and len(rows) == 6 and MARK not in after + where
+
+    def place(line, word):
+        return sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in line[: line.index(word)])
+
+    assert {place(row, "完成") for row in rows} == {place(head, "填空")}
