@@ -48,8 +48,9 @@ class Verdict(NamedTuple):
 
 
 def not_yet(why: str) -> Verdict:
-    end = "" if why.endswith(("?", ".")) else "."
-    told = say("not yet. {why} Until then the notebook uses the course's function.", why=why + end)
+    if not why.endswith(("?", ".", "？", "。")):
+        why = say("{why}.", why=why)
+    told = say("not yet. {why} Until then the notebook uses the course's function.", why=why)
     return Verdict("not yet", told)
 
 
