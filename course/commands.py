@@ -13,26 +13,31 @@ from course.terminal.stage import fail, hand_over
 
 def lab(arguments):
     from course.author.setup import depth, warmup, workspace
+    from course.reader.language import speaking
     from course.reader.notebooks import names
     from course.reader.notebooks.cells import BuildError
 
     if "--answers" in arguments:
         os.environ["COURSE_ANSWERS"] = "1"
-    opened = names.trail_in(names.ROOT)[0] if "--trail" in arguments else None
+    trail = "--trail" in arguments
     hidden = True if "--class" in arguments else False if "--no-class" in arguments else None
     only_desk = "--desk" in arguments
     own = "--answers", "--trail", "--class", "--no-class", "--desk"
     arguments, written = without_option([each for each in arguments if each not in own], "--write")
+    arguments, language = without_option(arguments, "--language")
     try:
-        depth.choose(names.ROOT, written, hidden)
-        for line in workspace.open_desk(names.ROOT):
-            print(line, flush=True)
+        depth.choose(names.ROOT, written, hidden, language)
+        language = names.language_in(names.ROOT)
+        with speaking(language):
+            for line in workspace.open_desk(names.ROOT):
+                print(line, flush=True)
     except BuildError as error:
         fail(str(error))
     if only_desk:
         return 0
     warmup.begin(names.ROOT)
-    return open_lab(arguments, opened)
+    with speaking(language):
+        return open_lab(arguments, names.trail_in(names.ROOT, language)[0] if trail else None)
 
 
 def without_option(arguments, name):
@@ -52,23 +57,26 @@ def without_option(arguments, name):
 
 def resume(arguments):
     from course.author.setup import workspace
+    from course.reader.language import speaking
     from course.reader.notebooks import names
     from course.reader.notebooks.cells import BuildError
     from course.reader.session import resume
 
-    try:
-        lines = workspace.open_desk(names.ROOT)
-        told, opened = resume.main(names.ROOT)
-    except BuildError as error:
-        fail(str(error))
-    print("\n".join([*lines, told]), flush=True)
-    return open_lab(arguments, opened)
+    with speaking(names.language_in(names.ROOT)):
+        try:
+            lines = workspace.open_desk(names.ROOT)
+            told, opened = resume.main(names.ROOT)
+        except BuildError as error:
+            fail(str(error))
+        print("\n".join([*lines, told]), flush=True)
+        return open_lab(arguments, opened)
 
 
 def open_lab(arguments, opened):
     """Open JupyterLab on the desk. If it runs already, open that one: in two servers, a file would have two editors."""
     from course.author.setup import lab as jupyterlab
     from course.author.setup import workspace
+    from course.reader.language import say
     from course.reader.notebooks import names
 
     desk = names.ROOT / names.MINE
@@ -76,7 +84,7 @@ def open_lab(arguments, opened):
     if server is None or "--help" in arguments:
         return hand_over(workspace.lab_command(names.ROOT, arguments, opened))
     address = jupyterlab.address(server["url"], workspace.page_of(opened), server["token"])
-    print(f"JupyterLab is already open in this folder: {address}")
+    print(say("JupyterLab is already open in this folder: {address}", address=address))
     if "--no-browser" not in arguments and workspace.has_browser():
         webbrowser.open(address)
     return 0
@@ -126,11 +134,14 @@ def build(arguments):
 
 
 def progress(arguments):
+    from course.reader.language import speaking
+    from course.reader.notebooks import names
     from course.reader.notebooks.cells import BuildError
     from course.reader.session.table import table
 
     try:
-        print(table())
+        with speaking(names.language_in(names.ROOT)):
+            print(table())
     except BuildError as error:
         fail(str(error))
     return 0

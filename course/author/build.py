@@ -19,5 +19,6 @@ from course.reader.notebooks.names import (
     names_in,
     text_path,
     trail_in,
+    translated_in,
 )
 from course.reader.notebooks.stored import METADATA, essence, from_text, hash_of, read_notebook, write_notebook

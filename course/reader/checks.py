@@ -13,6 +13,7 @@ import numpy as np
 from IPython.display import DisplayHandle
 
 from course.reader import answers, progress
+from course.reader.language import say
 from course.reader.words import spelled
 
 ANSWERS = "COURSE_ANSWERS"  # set to 1 by `python3 -m course lab --answers`
@@ -121,7 +122,7 @@ class Told:
         TOLD.add(key)
         verdict = VERDICTS.get(key) or progress.verdict(key)
         self.key = key
-        self.texts = f"{verdict} {right_one(answer)}".strip(), answer.because
+        self.texts = f"{verdict} {right_one(answer)}".strip(), say(answer.because.strip())
 
     def __repr__(self):
         return wrapped(*self.texts)
@@ -131,7 +132,12 @@ class Told:
 
 
 def right_one(answer):
-    return f"Answer: {spelled(answer.right, answer.unit)}"
+    return say("Answer: {right}", right=worded(answer.right, answer.unit))
+
+
+def worded(value, unit):
+    """An answer as a text: a choice in the reader's language, or a number or a range with its unit."""
+    return say(value) if isinstance(value, str) else spelled(value, unit)
 
 
 class Prediction:
@@ -154,13 +160,14 @@ class Prediction:
         """The question in Markdown, and each choice, with a mark at the one that is given."""
         span = ""
         if self.slider is not None:
-            span = f" (from {spelled(self.slider[0])} to {spelled(self.slider[1], self.answer.unit)})"
-        choices = [f"{'○●'[choice == given]} {spelled(choice, self.answer.unit)}" for choice in self.choices or ()]
-        return [f"**Predict:** {self.question.strip()}{span}", *choices]
+            ends = {"low": spelled(self.slider[0]), "high": spelled(self.slider[1], self.answer.unit)}
+            span = say(" (from {low} to {high})", **ends)
+        choices = [f"{'○●'[choice == given]} {worded(choice, self.answer.unit)}" for choice in self.choices or ()]
+        return [say("**Predict:** {question}", question=say(self.question.strip())) + span, *choices]
 
     def shown_answer(self):
         """The texts of the answer if all answers are shown: then there is no secret to keep."""
-        return (right_one(self.answer), self.answer.because) if os.environ.get(ANSWERS) else ()
+        return (right_one(self.answer), say(self.answer.because.strip())) if os.environ.get(ANSWERS) else ()
 
     def stored(self, given=None, *said):
         """The question as text and HTML, which a page without a kernel shows."""
@@ -184,13 +191,13 @@ class Prediction:
         control, read, prompt = self.control()
         beside = ipywidgets.Label(prompt, layout={"margin": "2px 12px"})
         reveal = ipywidgets.HTML()
-        button = ipywidgets.Button(description="Commit", disabled=True)
+        button = ipywidgets.Button(description=say("Commit"), disabled=True)
         given = None
 
         def choose(change):
             nonlocal given
             given = read(change["new"])
-            beside.value = prompt if given is None else spelled(given, self.answer.unit)
+            beside.value = prompt if given is None else worded(given, self.answer.unit)
             button.disabled = given is None
             if control.disabled:  # typed before Enter, but it arrives later, because the kernel was busy
                 commit()
@@ -216,39 +223,45 @@ class Prediction:
         """Note an answer, and return what the page says at once: the verdict only if the result has been told."""
         verdict = self.verdict(given)
         VERDICTS[self.key] = verdict
-        progress.note_prediction(self.key, not verdict.startswith("**Not so"), verdict)  # "Close" counts as right
+        progress.note_prediction(
+            self.key, not verdict.startswith(say("**Not so.**")), verdict
+        )  # "Close" counts as right
         if self.key in TOLD:
             return verdict
-        return f"You said {spelled(given, self.answer.unit)}. Run the next cell."
+        return say("You said {given}. Run the next cell.", given=worded(given, self.answer.unit))
 
     def control(self):
         """The input widget, a function from its value to an answer or None, and the text beside the widget."""
         unit = self.answer.unit
         if self.choices is not None:
-            options = [(spelled(choice, unit).replace("`", ""), choice) for choice in self.choices]
+            options = [(worded(choice, unit).replace("`", ""), choice) for choice in self.choices]
             radio = ipywidgets.RadioButtons(options=options, value=None, layout={"width": "100%"})
             return radio, lambda value: value, ""
         if self.slider is not None:
             layout = {"margin": "2px 2px 2px 10px"}  # otherwise the handle is cut off at the left end
             slider = ipywidgets.SelectionSlider(options=positions(*self.slider), readout=False, layout=layout)
-            return slider, lambda value: value, "move the slider"
-        return ipywidgets.Text(placeholder="a number"), lambda text: parsed(text, unit), unit
+            return slider, lambda value: value, say("move the slider")
+        return ipywidgets.Text(placeholder=say("a number")), lambda text: parsed(text, unit), unit
 
     def verdict(self, given):
         unit = self.answer.unit
-        said = f"You said {spelled(given, unit)}"
+        said = say("You said {given}", given=worded(given, unit))
         right = self.answer.right if self.choices is not None else self.nearest(given)
         if agree(given, right):
-            return "**Right.**"
+            return say("**Right.**")
+        not_so = say("**Not so.**")
         if self.choices is not None:
-            return f"**Not so.** {said}."
+            return say("{not_so} {said}.", not_so=not_so, said=said)
         if self.slider and given == min(positions(*self.slider), key=lambda p: abs(p - self.nearest(p))):
-            return f"**Right:** no position of the slider is nearer. {said}."
-        way, low, high = "too high" if given > right else "too low", *sorted((given, right))
+            return say("**Right:** no position of the slider is nearer. {said}.", said=said)
+        low, high = sorted((given, right))
         far = spelled(high - low, unit)
         if low > 0 and high >= 2 * low:
-            far = f"a factor of {spelled(float(f'{high / low:.3g}'))}"
-        return f"**{'Close' if 0 < high < 1.5 * low else 'Not so'}.** {said}, {far} {way}."
+            far = say("a factor of {factor}", factor=spelled(float(f"{high / low:.3g}")))
+        judged = say("**Close.**") if 0 < high < 1.5 * low else not_so
+        if given > right:
+            return say("{judged} {said}, {far} too high.", judged=judged, said=said, far=far)
+        return say("{judged} {said}, {far} too low.", judged=judged, said=said, far=far)
 
     def nearest(self, given):
         """The right answer; if it is a range, the number in it that is nearest to the given one."""

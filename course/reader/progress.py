@@ -11,6 +11,7 @@ import sqlite3
 from datetime import date
 from pathlib import Path
 
+from course.reader.language import say
 from course.reader.notebooks.cells import blank_in, most_in, read_text
 from course.reader.notebooks.names import depth_in, text_path
 
@@ -121,7 +122,17 @@ def counts(noted: dict, names: list[str]) -> dict[str, str]:
     answers = [each for key, question in questions.items() if (each := answered(noted, key, question))]
     right = sum(each["right"] for each in answers)
     return {
-        "predictions": f"{right} right, {len(answers) - right} wrong, {len(questions) - len(answers)} open",
-        "blanks": f"{sum(key in noted['exercises'] for key in blanks)} of {len(blanks)} done",
-        "exercises": f"{sum(key in noted['exercises'] for key in exercises)} of {len(exercises)} done",
+        "predictions": say(
+            "{right} right, {wrong} wrong, {open} open",
+            right=right,
+            wrong=len(answers) - right,
+            open=len(questions) - len(answers),
+        ),
+        "blanks": done(noted, blanks),
+        "exercises": done(noted, exercises),
     }
+
+
+def done(noted: dict, keys: dict) -> str:
+    """How many of these blanks or exercises are done."""
+    return say("{done} of {count} done", done=sum(key in noted["exercises"] for key in keys), count=len(keys))

@@ -1,6 +1,7 @@
 """At the end of a notebook of the trail, copy the reader's functions into that level's own notebook in `mine`."""
 
 from course.reader.files import replace
+from course.reader.language import say
 from course.reader.notebooks import blanks
 from course.reader.notebooks.cells import BuildError, blank_in
 from course.reader.notebooks.names import MINE, ROOT, core_of
@@ -16,11 +17,13 @@ def take_along() -> None:
     name = core_of(WATCHED[0])
     yours = {key: source for key, source in WRITTEN.items() if blanks.is_right(source, name, key)}
     others = [key for key in WRITTEN if key not in yours]
-    print(f"blanks: yours {len(yours)}, the course's {len(others)}" + f" ({', '.join(others)})" * bool(others))
+    counted = say("blanks: yours {yours}, the course's {others}", yours=len(yours), others=len(others))
+    print(counted + f" ({', '.join(others)})" * bool(others))
     if HOME[0] == ROOT / MINE and yours:
         taken = fill(name, yours)
         if taken:
-            print(f"Your functions are now in {MINE}/{name}.ipynb, too: {', '.join(taken)}")
+            where = f"{MINE}/{name}.ipynb"
+            print(say("Your functions are now in {where}, too: {taken}", where=where, taken=", ".join(taken)))
 
 
 def fill(name: str, yours: dict[str, str]) -> list[str]:

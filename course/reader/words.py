@@ -6,6 +6,8 @@ from numbers import Real
 
 import numpy as np
 
+from course.reader.language import say
+
 
 def in_one_line(error, function):
     """An exception as one line of text, with the line of the function's cell or file that raised it."""
@@ -32,7 +34,7 @@ def spelled(value, unit=""):
     """A number or a range as text, with commas, whole or to six digits, and its unit; str() of anything else."""
     text = str(value)
     if isinstance(value, tuple):  # a range
-        text = " to ".join(map(spelled, value))
+        text = say("{low} to {high}", low=spelled(value[0]), high=spelled(value[1]))
     elif isinstance(value, Real) and not isinstance(value, bool):
         text = f"{int(value):,}" if abs(value) < 1e15 and value == int(value) else f"{value:,.6g}"
     return f"{text} {unit}".strip()

@@ -7,6 +7,7 @@ import argparse
 import os
 
 SECTIONS = "training", "kernels", "start", "growth", "machines"  # of `bench`
+LANGUAGES = "en", "zh"  # of `lab`
 DEPTHS = "some", "most"  # of `lab` and `grade`: how many functions a reader writes
 NOTEBOOK = "a notebook: 02, kernels, 02_kernels, or a path to it"
 
@@ -59,6 +60,11 @@ COMMANDS = {  # name: (its line of help, its arguments)
                 help="how many functions you write: some (18, the default) or most (42); it stays so",
             ),
             argument(
+                "--language",
+                choices=LANGUAGES,
+                help="the language of the trail, the map, and what `lab`, `resume` and `progress` say; it stays so",
+            ),
+            argument(
                 "--class",
                 action="store_true",
                 dest="hidden",
@@ -102,6 +108,7 @@ COMMANDS = {  # name: (its line of help, its arguments)
                 help="only compare; if something differs, name the file and the cell, and exit with 1",
             ),
             argument("--minutes", action="store_true", help="count the minutes, and write them beside the headings"),
+            argument("--po", action="store_true", help="bring what is translated in po/ up to date, and its pages"),
         ],
     ),
     "bench": (
@@ -283,8 +290,8 @@ COMMANDS = {  # name: (its line of help, its arguments)
 
 HANDED_ON = {  # command: (its usage, which arguments are passed to the program that it starts)
     "lab": (
-        "[--trail] [--answers] [--write some|most] [--class] [--desk] [--no-browser] [--port NUMBER] [--ip ADDRESS] "
-        "[-- ARGUMENT ...]",
+        "[--trail] [--answers] [--write some|most] [--language en|zh] [--class] [--desk] [--no-browser] "
+        "[--port NUMBER] [--ip ADDRESS] [-- ARGUMENT ...]",
         "Arguments after -- go to JupyterLab unchanged: `-- --help` shows which ones it takes.",
     ),
     "test": (

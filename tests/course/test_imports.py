@@ -44,6 +44,7 @@ LEVELS = {"levels", "levels_more"}
 HEAVY = {
     "IPython",
     "PIL",
+    "babel",
     "jupytext",
     "jupyter_client",
     "jupyter_core",

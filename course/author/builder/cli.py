@@ -7,13 +7,24 @@ import time
 from datetime import datetime
 from pathlib import Path
 
+from course.author.builder import po
 from course.author.builder.execute import execute
 from course.author.builder.export import LEVELS, File, export
 from course.author.builder.files import SUPPORT, copy_project, write_level
 from course.author.builder.inputs import inputs_of, stale
 from course.reader.notebooks import minutes
 from course.reader.notebooks.cells import BuildError, title
-from course.reader.notebooks.names import ROOT, all_in, level_of, named, names_in, notebook_path, text_path
+from course.reader.notebooks.names import (
+    ROOT,
+    all_in,
+    language_of,
+    level_of,
+    named,
+    names_in,
+    notebook_path,
+    text_path,
+    translated_in,
+)
 from course.reader.notebooks.stored import essence, from_text, hash_of, read_notebook, write_notebook
 from course.terminal.arguments import parser
 
@@ -62,7 +73,7 @@ def build(root: Path, name: str, anew: bool = False) -> None:
     if builds:
         write_level(root, name, export(text, name))
     print(f"{name:<14} is built ({time.perf_counter() - start:.1f} s)")
-    if broken := minutes.broken(minutes.sections(text.cells, root)):
+    if not language_of(name) and (broken := minutes.broken(minutes.sections(text.cells, root))):
         print(
             f"{name:<14} says other minutes than are counted: {'; '.join(broken)}."
             f" `python3 -m course build --minutes {name}`"
@@ -88,7 +99,7 @@ def check(root: Path, names: list[str]) -> list[str]:
         except BuildError as error:
             found.append(str(error))
             files |= dict.fromkeys(folder.glob("*"), "")
-    if names == all_in(root):
+    if names[: len(all_in(root))] == all_in(root):
         if not front.exists() or front.read_text(encoding="utf-8") != LEVELS:
             found.append("levels/__init__.py is not the one that `python3 -m course build` writes")
         extra = [path for path in (root / "levels").rglob("*") if path.is_file() and path not in files]
@@ -127,9 +138,11 @@ def main(argv: list[str], root: Path = ROOT) -> int:
     options = parser("build").parse_args(argv)
     found = []
     try:
-        names = sorted({named(root, given) for given in options.names}) or all_in(root)
+        names = sorted({named(root, given) for given in options.names}) or all_in(root) + translated_in(root)
         if options.minutes:
-            minutes.write(root, names)
+            minutes.write(root, [name for name in names if not language_of(name)])
+        elif options.po:
+            po.main(root)
         elif options.check:
             found = check(root, names)
             print("\n".join(found) or "text, notebooks and levels agree")

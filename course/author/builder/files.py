@@ -9,7 +9,7 @@ from course.reader.files import replace
 from course.reader.notebooks.names import ROOT, level_of
 
 # the folders that a copy of the project needs
-PARTS = "course", "data", "levels", "levels_more", "notebooks", "solutions", "tests"
+PARTS = "course", "data", "levels", "levels_more", "notebooks", "po", "solutions", "tests"
 SUPPORT = "levels/support"  # written by hand, and part of every copy of the levels
 COPY = "COURSE_COPY"  # environment variable: the copy of the project in which notebooks write `levels`
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from course import OFFERED
 from course.author.builder.files import SUPPORT
+from course.reader.language import SHOWN, po_path
 from course.reader.notebooks import answers, blanks
 from course.reader.notebooks.cells import blank_in, read
-from course.reader.notebooks.names import all_in, core_of, level_of, more_in, names_in, text_path
+from course.reader.notebooks.names import all_in, core_of, language_of, level_of, more_in, names_in, text_path
 from course.reader.notebooks.stored import essence, hash_of
 
 # The packages that a notebook may import besides the levels beneath it. (`data` contains no modules.)
@@ -21,7 +22,7 @@ def inputs_of(root: Path, name: str, text) -> str:
     """Return a hash of all inputs of a notebook: its text, the levels and headings beneath, and the files that it uses.
 
     For a notebook in `more`, all levels and all modules of `levels_more` count as used. Of the answers to predictions,
-    those to its own questions count.
+    those to its own questions count. For a notebook in another language, what code shows in that language counts.
     """
     texts = {other: source_of(text_path(root, other)) for other in all_in(root)}
     beneath = [other for other in names_in(root) if other < name]
@@ -38,7 +39,8 @@ def inputs_of(root: Path, name: str, text) -> str:
     fillings = [blanks.in_place(source, core_of(name), key) for source, key in keys if key]
     kept = answers.kept(root / answers.FOLDER)
     told = {key: kept.get(key) for source, _ in keys for key in answers.keys_in(source)}
-    return hash_of(essence(text), headings, sorted(files), told, *fillings)
+    shown = [source_of(po_path(root, language, SHOWN)) for language in [language_of(name)] if language]
+    return hash_of(essence(text), headings, sorted(files), told, *fillings, *shown)
 
 
 def imported_by(root: Path, tree: ast.AST, modules: set[Path]) -> set[Path]:

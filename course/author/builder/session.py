@@ -19,9 +19,10 @@ from course.author.builder.export import export
 from course.author.builder.files import COPY, environment, write_level
 from course.reader import tasks
 from course.reader.exercises.blanks import try_blank
+from course.reader.language import spoken
 from course.reader.notebooks import blanks, own_file
 from course.reader.notebooks.cells import BuildError, blank_in, code_lines, title
-from course.reader.notebooks.names import MINE, ROOT, all_in, core_of, level_of, names_in
+from course.reader.notebooks.names import MINE, ROOT, all_in, core_of, level_of, names_in, translated_in
 from course.reader.notebooks.running import HOME, RAN, WATCHED, WRITTEN, find_home
 from course.reader.notebooks.stored import read_notebook
 from course.reader.session import replay, stops
@@ -41,6 +42,8 @@ def watch(name: str, *packages: str) -> None:
         raise BuildError(f"this notebook needs {' and '.join(missing)}: {adds}")
     if name not in all_in(ROOT):
         raise BuildError(f"no notebook is called {name}: there are {', '.join(all_in(ROOT))}")
+    if (translated := f"{spoken()}/{name}") in translated_in(ROOT):
+        name = translated
     WATCHED[:] = [name]
     find_home()
     get_ipython().events.register("post_run_cell", remember)

@@ -10,10 +10,10 @@ from datetime import datetime
 from pathlib import Path
 
 from course.reader.files import replace
+from course.reader.language import say
 from course.reader.notebooks.cells import BuildError
 
 LIST = "kept.json"
-UNDO = "`python3 -m course undo` puts it back"
 
 
 def apply(root: Path, command: str, wanted: dict[str, str | bytes | None], undoable: bool = True) -> Path | None:
@@ -67,7 +67,8 @@ def read_list(path: Path) -> dict:
 
 
 def how_to_undo(root: Path, aside: Path) -> str:
-    return f"What was there is kept in {aside.relative_to(root).as_posix()}: {UNDO}."
+    where = aside.relative_to(root).as_posix()
+    return say("What was there is kept in {where}: `python3 -m course undo` puts it back.", where=where)
 
 
 def undo(root: Path) -> str:

@@ -19,22 +19,23 @@ import tomllib
 from pathlib import Path
 
 from course.reader.files import replace
+from course.reader.language import CATALOGS
 from course.reader.notebooks import blanks
 from course.reader.notebooks.cells import BuildError, code_lines, most_in
 from course.reader.notebooks.names import DESK, MINE, depth_in, desk_words, level_of, names_in
 from course.reader.notebooks.stored import hash_of
-from course.terminal.arguments import DEPTHS
+from course.terminal.arguments import DEPTHS, LANGUAGES
 
 HINTS = Path("solutions") / "at_most"
 STUB = {"contract", "given", "stub"}
 DETAILS = "<details><summary>{title}</summary>{text}</details>"
-SOLUTION = re.compile(r"<details><summary>Solution</summary>.*?</details>\n?", re.DOTALL)
+SOLUTION = re.compile(r"<details><summary>(?:Solution|解答)</summary>.*?</details>\n?", re.DOTALL)
 
 
-def choose(root: Path, depth: str = "", hidden: bool | None = None) -> None:
-    """Store how much the reader writes, and whether solutions are hidden. Values that are not given stay unchanged.
+def choose(root: Path, depth: str = "", hidden: bool | None = None, language: str = "") -> None:
+    """Store how much the reader writes, whether solutions are hidden, and the language: "en" or one of CATALOGS.
 
-    Raises BuildError if there is no such depth.
+    Values that are not given stay unchanged. Raises BuildError if there is no such depth or language.
     """
     words = desk_words(root)
     if depth:
@@ -43,6 +44,10 @@ def choose(root: Path, depth: str = "", hidden: bool | None = None) -> None:
         words = (words - {*DEPTHS}) | {depth}
     if hidden is not None:
         words = (words - {"class"}) | ({"class"} if hidden else set())
+    if language:
+        if language not in LANGUAGES:
+            raise BuildError(f"there is no language {language!r}: there are {' and '.join(LANGUAGES)}")
+        words = (words - {*LANGUAGES}) | ({language} & {*CATALOGS})
     if words != desk_words(root):
         replace(root, {root / MINE / DESK: " ".join(sorted(words)) + "\n"})
 

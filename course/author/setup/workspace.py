@@ -20,8 +20,19 @@ from course.author.builder.files import support_in
 from course.author.setup import backup, depth, index_page, lab
 from course.author.setup.merge import ASIDE, content, merge, without_place
 from course.reader.files import replace
+from course.reader.language import po_path, say
 from course.reader.notebooks.cells import MARKER, BuildError
-from course.reader.notebooks.names import MINE, all_in, level_of, names_in, text_path
+from course.reader.notebooks.names import (
+    MINE,
+    all_in,
+    language_in,
+    language_of,
+    level_of,
+    names_in,
+    original,
+    text_path,
+    translated_in,
+)
 from course.reader.notebooks.stored import from_text, read_notebook
 
 EXTENSIONS = Path(__file__).resolve().parent / "labextensions"  # JupyterLab extensions, written by hand
@@ -38,15 +49,15 @@ def open_desk(root: Path) -> list[str]:
     files = {}
     told = []
     renewed = []
-    for name in all_in(root):
+    for name in all_in(root) + [name for name in translated_in(root) if language_of(name) == language_in(root)]:
         change = changes_for(root, name)
         files |= change.files
         told += change.told
         if change.renewed:
             renewed.append(name)
     if renewed:
-        which = f"{len(renewed)} notebooks" if renewed[1:] else f"{MINE}/{renewed[0]}.ipynb"
-        told.append(f"The course has changed, and with it {which} in which you had written nothing.")
+        which = say("{count} notebooks", count=len(renewed)) if renewed[1:] else f"{MINE}/{renewed[0]}.ipynb"
+        told.append(say("The course has changed, and with it {which} in which you had written nothing.", which=which))
     replace(root, {root / MINE / index_page.FILE: index_page.page(root)})
     replace(root, {root / MINE / path: text for path, text in support_in(root).items()})  # readers do not edit these
     if not told:  # no file of the reader is replaced
@@ -159,12 +170,23 @@ def merged(root: Path, name: str, mine, today, level: dict) -> Change:
     mine.cells, disputed = merge(base.cells, mine.cells, today.cells)
     files = new_copy(name, today)
     files[f"{MINE}/{name}.ipynb"] = as_json(mine)
-    told = [f"{name}: the course has changed, and {MINE}/{name}.ipynb with it. What you wrote is still there."]
-    told += [
-        f"  {cell}: you have changed it, too. Your cell stays, and the course's is beneath it." for cell in disputed
+    where = f"{MINE}/{name}.ipynb"
+    told = [
+        say(
+            "{name}: the course has changed, and {where} with it. What you wrote is still there.",
+            name=name,
+            where=where,
+        )
     ]
     told += [
-        f"  The course no longer asks for `{key}`. What you wrote is kept there in a cell that does not run."
+        "  " + say("{cell}: you have changed it, too. Your cell stays, and the course's is beneath it.", cell=cell)
+        for cell in disputed
+    ]
+    told += [
+        "  "
+        + say(
+            "The course no longer asks for `{key}`. What you wrote is kept there in a cell that does not run.", key=key
+        )
         for key in gone
         if any(ASIDE.format(key=key) == cell.source for cell in mine.cells)
     ]
@@ -225,8 +247,10 @@ def as_json(notebook) -> str:
 
 
 def stamp_of(root: Path, name: str) -> str:
-    """Return a hash of what decides a copy on the desk: the notebook's text, and the desk's settings."""
+    """Return a hash of what decides a copy on the desk: the notebook's text, its translation, the desk's settings."""
     text = text_path(root, name).read_bytes().replace(b"\r\n", b"\n")
+    if language_of(name):
+        text += po_path(root, language_of(name), original(name)).read_bytes().replace(b"\r\n", b"\n")
     return hashlib.sha256(text + depth.decided_by(root, name).encode()).hexdigest()
 
 

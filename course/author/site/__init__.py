@@ -16,13 +16,15 @@ from pathlib import Path
 
 from docutils.nodes import make_id
 
+from course.author.builder import po
 from course.author.builder.files import environment
 from course.author.setup import index_page
 from course.author.site import alive, names, stored_run, trains
 from course.reader.inspection import real_ones
 from course.reader.inspection.source_index import places
+from course.reader.language import CATALOGS, later, say, speaking, spoken
 from course.reader.notebooks.minutes import trail_takes
-from course.reader.notebooks.names import ROOT, more_in, names_in, trail_in
+from course.reader.notebooks.names import ROOT, language_of, more_in, names_in, notebook_path, trail_in, translated_in
 from course.reader.notebooks.stored import hash_of
 from course.terminal.arguments import parser
 
@@ -35,6 +37,7 @@ BENCH = "course/author/bench/README.md", "course/author/bench/results.md", "cour
 
 STAMP = "made-of.txt"  # in the folder of a site: a hash of its sources
 ASKED = "01-net-time"  # the question on the first page, which has no result: its answer is folded beside it
+ASKED_ON_THE_TRAIL = "1-orders"  # the question on a first page in another language
 TRAINED = "batches=batches, losses=losses, rate=task.learning_rate)"  # in the cell in which trail 1 first trains
 WALK = "05_high_level.ipynb#From-fit-to-the-multiply"
 STAGES = {
@@ -44,7 +47,7 @@ STAGES = {
     "04_mid_level": "4",
 }  # the stage that a notebook's links to the walk lead to; the first for other notebooks
 REAL_ONES = "real_ones.md"
-STILL = "*This figure moves in JupyterLab only.*"
+STILL = later("*This figure moves in JupyterLab only.*")
 
 
 def main(arguments):
@@ -79,7 +82,14 @@ def main(arguments):
 def source_hash(root):
     """A hash of all files that determine the content and the look of the pages."""
     paths = [path for name in COPIED + BENCH for path in (root / name, *(root / name).rglob("*")) if path.is_file()]
-    for pattern in ("notebooks/**/*.py", "levels/**/*.py", "levels_more/**/*.py", "course/**/*.py", "data/*.csv"):
+    for pattern in (
+        "notebooks/**/*.py",
+        "levels/**/*.py",
+        "levels_more/**/*.py",
+        "course/**/*.py",
+        "data/*.csv",
+        "po/**/*.po",
+    ):
         paths += root.glob(pattern)
     paths += [path for path in PAGES.rglob("*") if path.is_file()] + [*notebooks(root), root / "requirements-test.lock"]
     return hash_of(sorted((path.relative_to(root).as_posix(), path.read_bytes().hex()) for path in {*paths}))
@@ -89,6 +99,10 @@ def lay_out(root, source):
     """Write the sources of all pages, as Sphinx reads them, into a folder."""
     shutil.copytree(PAGES, source, ignore=shutil.ignore_patterns("conf.py", "static", "*.html"))
     (source / "index.md").write_text(landing(root), encoding="utf-8")
+    for language in CATALOGS:
+        page = po.target(PAGES / "index.md", language)
+        with speaking(language):
+            (source / page.name).write_text(landing(root, page), encoding="utf-8")
     page = (PAGES / REAL_ONES).read_text(encoding="utf-8").replace("{{real ones}}", answers(root))
     (source / REAL_ONES).write_text(page, encoding="utf-8")
     (source / trains.FOLDER).mkdir()
@@ -106,31 +120,34 @@ def lay_out(root, source):
     for path in notebooks(root):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         link_walk(notebook, path.stem, cells_of(root))
-        prepare(notebook, source, "../" * (len(path.relative_to(root).parts) - 1))
+        with speaking(language_of(path.relative_to(root / "notebooks").as_posix())):
+            prepare(notebook, source, "../" * (len(path.relative_to(root).parts) - 1))
         target = source / path.relative_to(root)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(json.dumps(notebook), encoding="utf-8")
 
 
-def landing(root):
-    """The first page: its template, filled with lists of the notebooks and parts of their stored outputs."""
+def landing(root, page=PAGES / "index.md"):
+    """The first page: its template, filled with lists of the notebooks and parts of their stored outputs.
+
+    In another language, `page` is its translation, and the question on it is the first one of the trail.
+    """
     filled = {"trail": index_page.trail(root, "notebooks/"), "five": index_page.five(root, "notebooks/")}
     filled |= {"more": index_page.more(root, "notebooks/"), "hours": index_page.hours(trail_takes(root))}
-    filled |= {"begin": index_page.BEGIN, "after": index_page.AFTER}
-    for name, those in (("trail", trail_in), ("five", names_in)):
+    filled |= {"begin": say(index_page.BEGIN), "after": say(index_page.AFTER)}
+    for name, those in (("trail", trail_in), ("five", names_in), ("translated", translated_in)):
         filled[f"{name} pages"] = "\n".join(f"notebooks/{each}" for each in those(root))
     entries = [index_page.entry(root, name) for name in more_in(root)]  # in the menu with the level that each adds to
     filled["more pages"] = "\n".join(f"{each.name[6]} · {each.title} <notebooks/{each.name}>" for each in entries)
-    text = (PAGES / "index.md").read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     filled["side by side"], _ = stored_run.side_by_side(root)
     filled["costs"] = stored_run.table(root, "linear_regression")
     filled["where"] = stored_run.where(root)
-    first = json.loads(min(root.glob("notebooks/0*.ipynb")).read_text(encoding="utf-8"))
-    pages = [one.get("text/html", "") for one in stored_run.outputs(first)]
-    asked, answer = (
-        next(page for page in pages if f'data-{part}="{ASKED}"' in page) for part in ("question", "answer")
-    )
-    filled["predict"] = f"{asked}<details><summary>the answer</summary>{answer}</details>"
+    first = notebook_path(root, (trail_in(root, spoken()) if spoken() else names_in(root))[0])
+    pages = [one.get("text/html", "") for one in stored_run.outputs(json.loads(first.read_text(encoding="utf-8")))]
+    key = ASKED_ON_THE_TRAIL if spoken() else ASKED
+    asked, answer = (next(page for page in pages if f'data-{part}="{key}"' in page) for part in ("question", "answer"))
+    filled["predict"] = f"{asked}<details><summary>{say('the answer')}</summary>{answer}</details>"
     filled["train"] = trains.place("")
     return re.sub("{{(.+?)}}", lambda found: filled[found[1]], text)
 
@@ -147,7 +164,7 @@ def answers(root):
 
 
 def notebooks(root=ROOT):
-    return sorted(root.glob("notebooks/*.ipynb")) + sorted(root.glob("notebooks/*/*.ipynb"))
+    return [path for depth in ("", "*/", "*/*/") for path in sorted(root.glob(f"notebooks/{depth}*.ipynb"))]
 
 
 def prepare(notebook, folder, here):
@@ -168,7 +185,9 @@ def prepare(notebook, folder, here):
                 if moves:
                     output["data"] = {"text/html": moves}
                 elif "widgets.explore(" in "".join(cell["source"]):
-                    cells.append({"cell_type": "markdown", "metadata": {}, "source": STILL, "id": f"still-{number}"})
+                    cells.append(
+                        {"cell_type": "markdown", "metadata": {}, "source": say(STILL), "id": f"still-{number}"}
+                    )
         if TRAINED in "".join(cell["source"]):
             page = trains.place(here)
             cells.append({"cell_type": "markdown", "metadata": {}, "source": page, "id": f"train-{number}"})
@@ -199,7 +218,7 @@ def link_walk(notebook, name, cells):
         for output in each.get("outputs", ()):
             if "text/html" in output.get("data", {}):
                 page = "".join(output["data"]["text/html"])
-                output["data"]["text/html"] = re.sub(r'href="((?:\.\./)?)(\w+)\.ipynb#cell-id=(\w+)"', cell, page)
+                output["data"]["text/html"] = re.sub(r'href="((?:\.\./)*)(\w+)\.ipynb#cell-id=(\w+)"', cell, page)
 
 
 def linked(page, here):
@@ -209,4 +228,4 @@ def linked(page, here):
         anchor = f"#{make_id(html.unescape(found[2]))}" if found[2] else ""
         return f'href="{here}notebooks/{found[1]}.html{anchor}"'
 
-    return re.sub(r'href="(?:\.\./)?((?:more/)?\d\d_\w+)\.ipynb(?:#([^"]*))?"', lead, page)
+    return re.sub(r'href="(?:\.\./)*((?:more/)?\d\d_\w+)\.ipynb(?:#([^"]*))?"', lead, page)

@@ -10,13 +10,14 @@ import json
 import re
 from typing import NamedTuple
 
+from course.reader.language import say
 from course.reader.notebooks.names import notebook_path
 
 NAME = "05_high_level"  # the notebook that compares all five levels
 HOUSE = 'class="side-by-side tabs choose"'  # the five levels side by side
 TITLES = {"linear_regression": "The line", "dnn_classifier": "Two rings"}  # as the notebook calls its comparisons
 COMPARED = "A step, predicted and measured: "  # in the description of the figure of all levels
-MEASURED = re.compile(r"Measured on [^<]*")  # where and when, beneath the levels side by side
+MEASURED = re.compile(r"Measured on ([^<]*)")  # where and when, beneath the levels side by side
 
 
 class Version(NamedTuple):
@@ -58,7 +59,7 @@ def figure(root, task):
 def where(root):
     """The computer and the day of the run, as HTML; "" if the notebook does not say it."""
     found = MEASURED.search(side_by_side(root)[0])
-    return found[0] if found else ""
+    return say("Measured on {where}", where=found[1]) if found else ""
 
 
 def versions(root, task):
@@ -86,7 +87,8 @@ def times(root, task):
 
 def table(root, task):
     """What a step costs on each level, as an HTML table."""
-    heads = "", "lines", "launches per step", "bytes per step", "predicted", "measured", "last loss"
+    heads = "", say("lines"), say("launches per step"), say("bytes per step"), say("predicted"), say("measured")
+    heads = *heads, say("last loss")
     rows = ["<tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>"]
     for version in versions(root, task):
         name, *cells = map(html.escape, map(str, version))

@@ -7,6 +7,7 @@ import base64
 import functools
 import importlib
 import json
+import re
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 
 from course.author.site import stored_run
 from course.reader import compare, tasks
+from course.reader.language import later, say
 from course.reader.notebooks.names import ROOT
 
 TEMPLATE = Path(__file__).resolve().parent / "pages" / "train.html"
@@ -27,8 +29,8 @@ BATCHES = {  # each divides the number of rows
     "linear_regression": (1, 2, 5, 10, 20, 50, 100, 200, 400),
     "dnn_classifier": (10, 20, 50, 100, 200, 500, 1000, 2000, 4000),
 }
-NAMES = {"linear_regression": "the line", "dnn_classifier": "the two rings"}
-LOSSES = {"linear_regression": "mean squared error", "dnn_classifier": "binary cross-entropy"}
+NAMES = {"linear_regression": later("the line"), "dnn_classifier": later("the two rings")}
+LOSSES = {"linear_regression": later("mean squared error"), "dnn_classifier": later("binary cross-entropy")}
 
 
 class Training(NamedTuple):
@@ -119,7 +121,6 @@ def given_for(training, steps=None):
     return given
 
 
-@functools.cache
 def told():
     """The data that a page has before its button is pressed, as JSON: also the times of a step in the stored run."""
     tasks_told = {}
@@ -134,8 +135,8 @@ def told():
             "batch": numbers["batch"],
             "rates": RATES[name],
             "batches": BATCHES[name],
-            "name": NAMES[name],
-            "loss": LOSSES[name],
+            "name": say(NAMES[name]),
+            "loss": say(LOSSES[name]),
             "span": [record.min(), record.max()],
             "record": struct.pack(">d", record[-1]).hex(),
             "times": stored_run.times(ROOT, name),
@@ -144,10 +145,13 @@ def told():
 
 
 def place(here):
-    """HTML of the button and its output area. `here` is the relative path from the page to the site's root."""
-    page = TEMPLATE.read_text(encoding="utf-8").replace("{{told}}", told())
-    page = page.replace("{{where}}", stored_run.where(ROOT) or "Measured when notebook 5 was last built.")
-    return page.replace("{{file}}", f"{here}{FOLDER}/programs.js").replace("{{here}}", here)
+    """HTML of the button and its output area, in the language that is spoken.
+
+    here: the relative path from the page to the site's root.
+    """
+    page = re.sub(r"\{\{_(.*?)\}\}", lambda found: say(found[1]), TEMPLATE.read_text(encoding="utf-8"))
+    page = page.replace("{where}", stored_run.where(ROOT) or say("Measured when notebook 5 was last built."))
+    return page.replace("{{told}}", told()).replace("{{file}}", f"{here}{FOLDER}/programs.js").replace("{{here}}", here)
 
 
 def programs_file():

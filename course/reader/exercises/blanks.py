@@ -15,23 +15,26 @@ from course.reader import progress
 from course.reader.cases import KEPT, Blank, CapturedOutput, Wrong, answer, short
 from course.reader.cases.plain_data import Other, describe, pack, unpack
 from course.reader.exercises.judge import equal
+from course.reader.language import later, say
 from course.reader.notebooks import blanks
 from course.reader.words import brief
 
 # {key of a blank: what gives the same bits as the course's function}, for each blank that can be right with other bits
 SAME_BITS = {
     "01-dot": "a total that starts at 0.0 and adds one product at a time, in order",
-    "01-line_slopes": "`g * error + g * error` for `de`, and an input times `de` for a weight",
+    "01-line_slopes": later("`g * error + g * error` for `de`, and an input times `de` for a weight"),
     "01-through_relu": "`dot(d, row)`, and 0.0 where relu gave 0.0",
     "01-_slope_at_z": "the table's rows as they stand, and `dp * p * (1.0 - p)` from left to right",
     "02-relu_grad": "`select(y <= 0.0, 0.0, dy)`, because -0.0 and 0.0 have different bits",
-    "02-matmul_ikj": "a sum that starts at 0.0 and adds one product at a time, with k ascending",
-    "03-hand_on": "keeping the first share as it is, because 0.0 + -0.0 is 0.0",
-    "04-affine": "`x @ kernel + bias`",
-    "04-squared_error": "one difference that is multiplied by itself",
+    "02-matmul_ikj": later("a sum that starts at 0.0 and adds one product at a time, with k ascending"),
+    "03-hand_on": later("keeping the first share as it is, because 0.0 + -0.0 is 0.0"),
+    "04-affine": later("`x @ kernel + bias`"),
+    "04-squared_error": later("one difference that is multiplied by itself"),
     "04-cross_entropy": "`-(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))`",
     "04-Adam.update": "the formula as it stands: `b1 * m + (1.0 - b1) * dw`, and `dw * dw` before it is multiplied",
-    "05-epoch_loss": "a total that starts at 0.0 and adds `losses[k] * rows[k]` in order, divided by `sum(rows)`",
+    "05-epoch_loss": later(
+        "a total that starts at 0.0 and adds `losses[k] * rows[k]` in order, divided by `sum(rows)`"
+    ),
     "05-one_pass": "`epoch_loss` of the losses and of the number of rows in each batch",
 }
 NEAR = {"float32": 1e-4, "float16": 1e-2}  # the tolerance, relative to the largest expected number; else 1e-9
@@ -45,18 +48,26 @@ class Verdict(NamedTuple):
 
 
 AFTERWARDS = {  # {state: what a message in a notebook adds to the text}
-    "right": " The notebook and your `levels` use it from here on.",
-    "other bits": " So the notebook uses the course's function.",
-    "not yet": " Until then the notebook uses the course's function.",
-    "still blank": ", so the notebook uses the course's function",
+    "right": later(" The notebook and your `levels` use it from here on."),
+    "other bits": later(" So the notebook uses the course's function."),
+    "not yet": later(" Until then the notebook uses the course's function."),
 }
 
 
 def not_yet(why: str) -> Verdict:
-    return Verdict("not yet", why if why.endswith(("?", ".")) else f"{why}.")
+    return Verdict("not yet", why if why.endswith(("?", ".", "？", "。")) else say("{why}.", why=why))
 
 
-UNTOUCHED = Verdict("still blank", "not filled in")
+def untouched() -> Verdict:
+    return Verdict("still blank", say("not filled in, so the notebook uses the course's function"))
+
+
+def in_a_notebook(found: Verdict) -> str:
+    """The text of a verdict, and what the notebook does now."""
+    if found.state == "still blank":
+        return found.text
+    begun = say("not yet. {why}", why=found.text) if found.state == "not yet" else found.text
+    return begun + say(AFTERWARDS[found.state])
 
 
 def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
@@ -81,8 +92,7 @@ def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
         progress.note_solved(f"{notebook[:2]}-{key}")
     if found.state != "right":
         shell.user_ns.update(brought)  # and the class around a method, or a table that holds it
-    begun = f"{key}: not yet. " if found.state == "not yet" else f"{key}: "
-    return begun + found.text + AFTERWARDS[found.state] + printed_lines(heard.text)
+    return f"{key}: {in_a_notebook(found)}" + printed_lines(heard.text)
 
 
 def named_in(names: dict, key: str):
@@ -101,7 +111,7 @@ def printed_lines(printed: str) -> str:
     if not lines:
         return ""
     shown = lines[:LINES] + ["…"] * (len(lines) > LINES)
-    return "\nIn the first case it prints:" + "".join(f"\n  {line[:120]}" for line in shown)
+    return "\n" + say("In the first case it prints:") + "".join(f"\n  {line[:120]}" for line in shown)
 
 
 def verdict(source: str, notebook: str, key: str, function, own, heard: CapturedOutput) -> Verdict:
@@ -114,13 +124,14 @@ def verdict(source: str, notebook: str, key: str, function, own, heard: Captured
     except blanks.Unfit as unfit:
         return not_yet(str(unfit))
     if blanks.is_stub(written):
-        return UNTOUCHED
+        return untouched()
     given = blanks.signature(written)
     expected = blanks.signature(blanks.written(blanks.filled(source, notebook, key), notebook, key))
     if given != expected:
-        return not_yet(f"You wrote {given}, but the course calls {expected}")
+        told = say("You wrote {given}, but the course calls {expected}", given=given, expected=expected)
+        return not_yet(told)
     if function is None:
-        return not_yet("The cell raises an error")
+        return not_yet(say("The cell raises an error"))
     return compare_answers(f"{notebook[:2]}-{key}", answers_of(function, heard), answers_of(own, CapturedOutput()))
 
 
@@ -152,17 +163,18 @@ def compare_results(key: str, mine, own, seed: int, most: int) -> Verdict:
         cases = []
         failed = str(wrong)
     if failed:  # the course's own fails only if a cell that it needs has not run, or was changed
-        return not_yet(f"It cannot be tried: {failed}")
+        return not_yet(say("It cannot be tried: {failed}", failed=failed))
     try:
         answers, failed = unpack(mine("filled", inputs))
         answers = [(str(said), str(name), str(kind), value) for said, name, kind, value in answers]
         return compare_rows(key, cases, answers, str(failed)[:400] if failed else "")
     except Blank:
-        return UNTOUCHED
+        return untouched()
     except Wrong as wrong:
         return not_yet(str(wrong))
     except Exception as error:  # from a malformed answer, or from values that cannot be compared
-        return not_yet(f"What it gives cannot be compared ({type(error).__name__}: {error})"[:400])
+        raised = f"{type(error).__name__}: {error}"[:360]
+        return not_yet(say("What it gives cannot be compared ({raised})", raised=raised))
 
 
 def compare_rows(key: str, cases: list, answers: list, failed: str) -> Verdict:
@@ -180,17 +192,17 @@ def compare_rows(key: str, cases: list, answers: list, failed: str) -> Verdict:
         if not other and (differs := difference(answers[k][2:], case[2:], same_bits)):
             other = said + differs
     if failed or len(answers) > len(cases):
-        return not_yet(failed or "It gives more results than it should")
+        return not_yet(failed or say("It gives more results than it should"))
     count = len({said for said, *_ in cases})
-    right = f"right ({count} cases)"
     if kept:
-        return Verdict("other bits", f"{right}. {kept[0]}")
+        return Verdict("other bits", say("right ({count} cases). {why}", count=count, why=kept[0]))
     if other:
-        same = f" This gives the same bits: {SAME_BITS[key]}." if key in SAME_BITS else ""
-        text = f"{right}, but the last bits differ. {other}.{same}"
-        return Verdict("other bits", f"{text} All levels must agree to the last bit.")
-    bits = ", to the last bit" if any(map(has_digits, cases)) else ""
-    return Verdict("right", f"right{bits} ({count} cases).")
+        same = say(" This gives the same bits: {how}.", how=say(SAME_BITS[key])) if key in SAME_BITS else ""
+        text = say("right ({count} cases), but the last bits differ. {other}.", count=count, other=other) + same
+        return Verdict("other bits", text + say(" All levels must agree to the last bit."))
+    if any(map(has_digits, cases)):
+        return Verdict("right", say("right, to the last bit ({count} cases).", count=count))
+    return Verdict("right", say("right ({count} cases).", count=count))
 
 
 def exchanged(cases: list, answers: list, k: int) -> str:
@@ -200,7 +212,7 @@ def exchanged(cases: list, answers: list, k: int) -> str:
         if beside == said and name and other and j != k:
             wrong = difference(answers[j][2:], cases[k][2:], equal) or difference(answers[k][2:], cases[j][2:], equal)
             if not wrong:
-                return f"; `{name}` and `{other}` are exchanged"
+                return say("; `{name}` and `{other}` are exchanged", name=name, other=other)
     return ""
 
 
@@ -208,8 +220,12 @@ def missing(case: tuple, next_one: list) -> str:
     """The message for a missing or misplaced row: `expected float64[2], yours is a list of 2`."""
     wanted = case[2] or named(case[3])
     if not next_one or next_one[0][0] != case[0]:
-        return f"expected {wanted}, yours is missing"
-    return f"expected {wanted}, yours is {next_one[0][1] or next_one[0][2] or named(next_one[0][3])}"
+        return say("expected {wanted}, yours is missing", wanted=wanted)
+    return expected_not_yours(wanted, next_one[0][1] or next_one[0][2] or named(next_one[0][3]))
+
+
+def expected_not_yours(wanted, yours) -> str:
+    return say("expected {wanted}, yours is {yours}", wanted=wanted, yours=yours)
 
 
 def has_digits(case: tuple) -> bool:
@@ -238,25 +254,26 @@ def difference(answer: tuple, right: tuple, same) -> str:
     if type(value) is int and isinstance(expected, float):
         value = float(value)
     if kind != wanted or describe(value) != describe(expected):
-        hint = " (is there a `return` in every case?)" if value is None else ""
+        hint = say(" (is there a `return` in every case?)") if value is None else ""
         shapes = isinstance(value, np.ndarray) and isinstance(expected, np.ndarray) and value.dtype == expected.dtype
         if shapes and kind == wanted:
-            return f"expected the shape {expected.shape}, yours is {value.shape}"
-        return f"expected {wanted or named(expected)}, yours is {kind or named(value)}{hint}"
+            wanted = say("the shape {shape}", shape=expected.shape)
+            return expected_not_yours(wanted, value.shape)
+        return expected_not_yours(wanted or named(expected), kind or named(value)) + hint
     if same(value, expected):
         return ""
     at = ""
     if isinstance(expected, np.ndarray) and expected.ndim:
         place = next(place for place in np.ndindex(expected.shape) if not same(value[place], expected[place]))
-        at = f"at {brief(place)}: "
+        at = say("at {place}: ", place=brief(place))
         value = value[place]
         expected = expected[place]
     elif isinstance(expected, list | tuple) and len(brief(expected)) > 40:
         place = next(place for place in range(len(expected)) if not same(value[place], expected[place]))
-        at = f"at {place}: "
+        at = say("at {place}: ", place=place)
         value = value[place]
         expected = expected[place]
-    return f"{at}expected {spelled(expected, value)}, yours is {spelled(value, expected)}"
+    return at + expected_not_yours(spelled(expected, value), spelled(value, expected))
 
 
 def named(value) -> str:

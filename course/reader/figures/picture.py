@@ -5,6 +5,7 @@ import functools
 import io
 from pathlib import Path
 
+import matplotlib.font_manager
 import matplotlib.style
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -14,9 +15,12 @@ from matplotlib.patches import Polygon, Rectangle
 from matplotlib.ticker import LogLocator, NullLocator
 from PIL import Image
 
+from course.reader.language import say, spoken
+
 STYLE = Path(__file__).with_name("course.mplstyle")
+# Noto Sans SC, with the signs of the Chinese figures alone: `course.author.font` makes it
+FONTS = {weight: Path(__file__).parent / "fonts" / f"NotoSansSC-{weight}.ttf" for weight in ("regular", "bold")}
 LEVELS = ("hardware", "kernels", "low_level", "mid_level", "high_level")
-HOUSE = ("ground", "clay", "bricks", "walls", "house")
 HUES = ("#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#009E73")  # one a level, the same everywhere (Okabe and Ito, 2008)
 DATA = "#0072B2"
 MODEL = "#D55E00"
@@ -76,6 +80,19 @@ class Picture:
         return {"image/png": base64.b64encode(self.png).decode(), "text/plain": self.text}
 
 
+def style():
+    """Return matplotlib's settings for a figure: for a Chinese reader with a font that has the signs."""
+    return [STYLE, {"font.family": ["DejaVu Sans", chinese_font()]}] if spoken() else STYLE
+
+
+@functools.cache
+def chinese_font():
+    """Make the course's Chinese font known to matplotlib, and return its name."""
+    for path in FONTS.values():
+        matplotlib.font_manager.fontManager.addfont(path)
+    return matplotlib.font_manager.FontProperties(fname=FONTS["regular"]).get_name()
+
+
 def styled(width=7.0, height=3.2, **margins):
     """Decorate a function that fills a new figure and returns its sentence, so that it returns a Picture in our style.
 
@@ -84,7 +101,7 @@ def styled(width=7.0, height=3.2, **margins):
     def decorate(draw):
         @functools.wraps(draw)
         def picture(*args, **kwargs):
-            with matplotlib.style.context(STYLE):
+            with matplotlib.style.context(style()):
                 figure = Figure((width, height), layout="none" if margins else None)
                 if margins:
                     figure.subplots_adjust(**margins)
@@ -99,16 +116,17 @@ def styled(width=7.0, height=3.2, **margins):
 def you_are_here(figure, level):
     """The five levels as a house, with a mark at the level of this notebook (1 to 5)."""
     ideas = (
-        "a program is loads, arithmetic and stores",
-        "an op is a name; a kernel is its program",
-        "every op passes one door",
-        "a part owns its variables",
-        "a model owns its training loop",
+        say("a program is loads, arithmetic and stores"),
+        say("an op is a name; a kernel is its program"),
+        say("every op passes one door"),
+        say("a part owns its variables"),
+        say("a model owns its training loop"),
     )
+    house = say("ground"), say("clay"), say("bricks"), say("walls"), say("house")
     axes = figure.subplots()
     axes.set(xlim=(-0.4, 7.3), ylim=(-0.1, 5.8))
     axes.axis("off")
-    for i, (name, stuff, idea, hue) in enumerate(zip(LEVELS, HOUSE, ideas, HUES, strict=True)):
+    for i, (name, stuff, idea, hue) in enumerate(zip(LEVELS, house, ideas, HUES, strict=True)):
         here = i + 1 == level
         alpha = 0.6 if i + 1 <= level else 0.2  # dark text is readable on both
         left, right = (-0.1, 2.5) if i == 0 else (0.2, 2.2)
@@ -121,7 +139,8 @@ def you_are_here(figure, level):
         axes.text(2.75, i + 0.42, f"{i + 1}  {name}", va="center", weight=weight)
         axes.text(4.15, i + 0.42, idea, va="center", color="#222222" if here else GREY, size=8.5)
     axes.plot(-0.27, level - 0.58, marker=">", color="black", markersize=9)
-    return f"You are here: level {level} of 5, {LEVELS[level - 1]} ({HOUSE[level - 1]})."
+    here = {"level": level, "name": LEVELS[level - 1], "stuff": house[level - 1]}
+    return say("You are here: level {level} of 5, {name} ({stuff}).", **here)
 
 
 def short(x):

@@ -3,6 +3,12 @@
 import numpy as np
 
 from course.reader.figures.picture import DATA, GREY, HUES, MODEL, ink, plain, styled
+from course.reader.language import say
+
+
+def titled(task):
+    """The title of a task in the reader's language."""
+    return {"The line": say("The line"), "Two rings": say("Two rings")}.get(task.title, task.title)
 
 
 @styled()
@@ -12,10 +18,9 @@ def scatter_inputs(figure, task):
         axes.plot(column, task.y[:, 0], ".", color=DATA, markersize=4)
         axes.set_xlabel(name)
     figure.axes[0].set_ylabel("y")
-    figure.suptitle(
-        f"{task.title}: y rises with {task.names[0]} and falls with {task.names[1]}", weight="bold", size=11
-    )
-    return f"{task.title}: {len(task.x)} points, y over {' and y over '.join(task.names)}."
+    given = {"title": titled(task), "first": task.names[0], "second": task.names[1]}
+    figure.suptitle(say("{title}: y rises with {first} and falls with {second}", **given), weight="bold", size=11)
+    return say("{title}: {count} points, y over {first} and y over {second}.", count=len(task.x), **given)
 
 
 def r_squared(y, prediction):
@@ -49,16 +54,16 @@ def before_and_after(figure, task, losses, w, b):
     high = task.y.max()
     right.plot([low, high], [low, high], color=GREY, linewidth=1)
     for name, (weights, bias), color, marker in (
-        ("before", task.weights, GREY, "x"),
-        ("after", (w, b), MODEL, "."),
+        (say("before"), task.weights, GREY, "x"),
+        (say("after"), (w, b), MODEL, "."),
     ):
         right.plot(task.y[:, 0], (task.x @ weights + bias)[:, 0], marker, color=color, markersize=4, label=name)
     right.legend(loc="upper left")
-    right.set(xlabel="answer y", ylabel="prediction", title="now the predictions fit")
-    return (
-        f"{task.title}: the loss falls from {losses[0]:.1f} to {losses[-1]:.4g} in {len(losses):,} steps. "
-        "Before training, the predictions have little to do with the answers; after it, they lie near them."
-    )
+    right.set(xlabel=say("answer y"), ylabel=say("prediction"), title=say("now the predictions fit"))
+    numbers = {"first": f"{losses[0]:.1f}", "last": f"{losses[-1]:.4g}", "steps": f"{len(losses):,}"}
+    return say(
+        "{title}: the loss falls from {first} to {last} in {steps} steps. ", title=titled(task), **numbers
+    ) + say("Before training, the predictions have little to do with the answers; after it, they lie near them.")
 
 
 def loss_curve(axes, losses, window=50, **style):
@@ -67,7 +72,8 @@ def loss_curve(axes, losses, window=50, **style):
     smooth = np.convolve(losses, np.ones(window) / window, "valid")
     axes.semilogy(losses, color=GREY, linewidth=0.3, alpha=0.5)
     axes.semilogy(np.arange(len(smooth)) + window / 2, smooth, **(dict(color=DATA) | style))
-    axes.set(xlabel="step", ylabel="loss", title=f"the loss falls to {smooth[-1]:.3g} (mean of {window})")
+    title = say("the loss falls to {loss} (mean of {window})", loss=f"{smooth[-1]:.3g}", window=window)
+    axes.set(xlabel=say("step"), ylabel=say("loss"), title=title)
 
 
 BINARY = ("#0072B2", "#E69F00")  # y = 0, y = 1
@@ -117,8 +123,11 @@ def classifier(figure, task, fit, scored=False):
     points(right, task.x_test, task.y_test)
     right.set(xlabel=task.names[0], ylabel=task.names[1], aspect="equal")
     if not scored:
-        right.set_title("the net's two regions,\nand the test points")
-        return f"{task.title}: the points that the training did not see, and the net's answer for each place."
+        right.set_title(say("the net's two regions,\nand the test points"))
+        title = titled(task)
+        return say(
+            "{title}: the points that the training did not see, and the net's answer for each place.", title=title
+        )
     score = accuracy(task.y_test, fit.predict(task.x_test))
     best = best_radius(task.x_test, task.y_test)
     right.set_title(f"{score:.1%} of test points right\n(the best circle: {best:.1%})")

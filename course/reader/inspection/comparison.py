@@ -10,6 +10,7 @@ import numpy as np
 
 from course.reader.figures import accuracy, r_squared, short
 from course.reader.inspection import side_by_side as page
+from course.reader.language import later, say
 
 
 class Row(NamedTuple):
@@ -53,7 +54,10 @@ class Comparison(NamedTuple):
     def facts(self, level):
         """A level's lines under the five marks, and the time of a step in each of its versions."""
         rows = self.versions(level)
-        return [f"{rows[0][0].lines} lines", *(f"{micro(row.measured)} {kind}".strip() for row, kind in rows)]
+        return [
+            say("{count} lines", count=rows[0][0].lines),
+            *(f"{micro(row.measured)} {kind}".strip() for row, kind in rows),
+        ]
 
     def more(self, level):
         """A level's lines that the marked ones call, and for each version a step's launches, bytes and predicted time.
@@ -63,9 +67,10 @@ class Comparison(NamedTuple):
         rows = self.versions(level)
         told = page.lines_called(rows[0][0].called)
         for row, kind in rows:
-            parts = [launches_per_step(row), f"{row.nbytes:,.0f} bytes per step", f"predicted {micro(row.predicted)}"]
+            parts = [launches_per_step(row), say("{count} bytes per step", count=f"{row.nbytes:,.0f}")]
+            parts.append(say("predicted {time}", time=micro(row.predicted)))
             if row.losses.dtype != np.float64:
-                parts.append(f"last loss {loss_of(row)}")
+                parts.append(say("last loss {loss}", loss=loss_of(row)))
             told.append(f"{kind} {'; '.join([*parts, *[row.score] * self.scored()])}".strip())
         return told
 
@@ -75,11 +80,13 @@ class Comparison(NamedTuple):
         if not rows.keys() >= {"2", "3 compiled", "4", "5"}:
             return ""
         two = rows["2"]
-        return (
+        return say(
             "Why does a step take so much longer on level 2 than on 3 compiled, 4 and 5? On level 2 it consists of "
-            f"{launches_of(two)} launches, about {micro(two.measured / two.launches)} each: a launch costs a "
-            "microsecond or more, however little it computes. The other three run all "
-            f"{len(two.losses):,} steps in one launch, or in a few."
+            "{launches} launches, about {time} each: a launch costs a microsecond or more, however little it computes. "
+            "The other three run all {steps} steps in one launch, or in a few.",
+            launches=launches_of(two),
+            time=micro(two.measured / two.launches),
+            steps=f"{len(two.losses):,}",
         )
 
     def scored(self):
@@ -92,7 +99,7 @@ class Comparison(NamedTuple):
 
     def answers(self):
         """Yield (heading, answer, the names of the rows that give it) for each distinct answer."""
-        asked = [("last loss", loss_of)] + [("test rows", lambda row: row.score)] * self.scored()
+        asked = [(later("last loss"), loss_of)] + [(later("test rows"), lambda row: row.score)] * self.scored()
         for head, answer_of in asked:
             names = {}
             for row in self.rows:
@@ -132,8 +139,10 @@ def launches_of(row):
 def launches_per_step(row):
     """The launches of a step, in words."""
     if row.launches >= 1:
-        return f"{row.launches:,.0f} launches per step"
-    return "a few launches in all" if row.level == 5 else f"one launch in {1 / row.launches:,.0f} steps"
+        return say("{count} launches per step", count=f"{row.launches:,.0f}")
+    if row.level == 5:
+        return say("a few launches in all")
+    return say("one launch in {steps} steps", steps=f"{1 / row.launches:,.0f}")
 
 
 def loss_of(row):

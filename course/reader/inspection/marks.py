@@ -10,9 +10,10 @@ import re
 import textwrap
 from typing import NamedTuple
 
+from course.reader.language import later
 from course.reader.notebooks.cells import MARKER, code_of
 
-MARKS = ("model", "forward", "loss", "backward", "update")
+MARKS = (later("model"), later("forward"), later("loss"), later("backward"), later("update"))
 AROUND = "around"  # code without a mark: the rows of a batch, the loop, the answer
 MARK = re.compile(rf" *# ((?:{'|'.join(MARKS)})(?:, (?:{'|'.join(MARKS)}))*)$", re.MULTILINE)
 

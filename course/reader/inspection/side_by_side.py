@@ -15,9 +15,11 @@ from pathlib import Path
 
 from course.reader import files
 from course.reader.figures import HUES, LEVELS
+from course.reader.figures.training import titled
 from course.reader.inspection import code_lines
 from course.reader.inspection.code_lines import left
 from course.reader.inspection.marks import AROUND, MARKS
+from course.reader.language import say
 
 NAMES = {level: f"{name.replace('_level', '-level API')}" for level, name in enumerate(LEVELS, 1)}
 COLUMNS = {0: "plain Python", **NAMES, "tf": "TensorFlow", "torch": "PyTorch"}
@@ -44,7 +46,7 @@ def codes(comparison):
 
 def lines_called(count):
     """How many lines the lines under the marks call, in words, as a list; [] if they call none."""
-    return [f"these lines call {count} more"] * bool(count)
+    return [say("these lines call {count} more", count=count)] * bool(count)
 
 
 def shared(code, mark):
@@ -118,15 +120,14 @@ def as_html(*comparisons, everything=False):
         opened = " open" * (everything or k == 0)
         name = "" if everything else f' name="{html.escape(group)}"'
         tables = "".join(table(comparison, levels, everything) for levels in storeys(comparison))
-        head = f"<summary>{html.escape(comparison.title)}</summary>{answers(comparison)}"
+        head = f"<summary>{html.escape(titled(comparison))}</summary>{answers(comparison)}"
         end = f"<p>{html.escape(comparison.why())}</p>\n" * bool(comparison.why())
         parts.append(f'<details class="task"{opened}{name}>{head}<div class="levels">{tables}</div>{end}</details>')
     kind = "side-by-side paper" if everything else "side-by-side"
     many = " tabs" if len(comparisons) > 1 else ""
     where = comparisons[-1].where
-    measured = f'<p class="measured"><small>Measured on {html.escape(where)}.</small></p>' * bool(
-        where and not everything
-    )
+    measured = say("Measured on {where}", where=f"{html.escape(where)}.")
+    measured = f'<p class="measured"><small>{measured}</small></p>' * bool(where and not everything)
     choose = " choose" if len(codes(comparisons[0])) > 3 else ""
     return f'<style>{style()}</style>\n<div class="{kind}{many}{choose}">{"".join(parts)}{measured}</div>'
 
@@ -154,8 +155,8 @@ def answers(comparison):
         shown, bits = re.fullmatch(r"(.*?)(?: \((0x.*)\))?", answer).groups()
         where = "" if everywhere else f" ({html.escape(names)})"
         if bits:
-            where = f" <code>{bits}</code>{', the same 64 bits on every level' if everywhere else where}"
-        told.append(f"{head} <b>{html.escape(shown)}</b>{where}")
+            where = f" <code>{bits}</code>{say(', the same 64 bits on every level') if everywhere else where}"
+        told.append(f"{say(head)} <b>{html.escape(shown)}</b>{where}")
     return f"<p>{'<br>'.join(told)}</p>\n"
 
 
@@ -167,7 +168,7 @@ def table(comparison, levels, everything):
     most = code_lines.width(len(levels))
     for mark in MARKS:
         cells = "".join(cell(level, code[level], mark, most, everything) for level in levels)
-        rows.append(f'<tr><th valign="top" style="vertical-align:top">{left(mark)}</th>{cells}</tr>')
+        rows.append(f'<tr><th valign="top" style="vertical-align:top">{left(say(mark))}</th>{cells}</tr>')
     body = "\n".join(rows)
     return f"<table>{body}</table>\n"
 
@@ -193,13 +194,13 @@ def cell(level, code, mark, most, everything):
     if len(steps) == 1 and steps[0].is_call():  # a line that is only a call is followed by the function that it calls
         shown += [line for step in more for line in step.text.splitlines()]
         more = [step for step in more for steps in step.opens for step in steps]
-    inner = code_lines.pre(shown, most) if shown else "<i>the same line</i>" if mark in code else "<i>–</i>"
+    inner = code_lines.pre(shown, most) if shown else f"<i>{say('the same line')}</i>" if mark in code else "<i>–</i>"
     lines = [line for step in more for _, line in step.lines()]
     if lines:
         opened = " open" * everything
-        plural = "s" * (len(lines) > 1)
+        more = say("{count} more lines", count=len(lines)) if lines[1:] else say("1 more line")
         called = code_lines.pre(lines, most)
-        inner += f"<details{opened}><summary>{len(lines)} more line{plural}</summary>{called}</details>"
+        inner += f"<details{opened}><summary>{more}</summary>{called}</details>"
     look = f"border-left:3px solid {hue(level)};vertical-align:top"
     return f'<td class="level-{level}" data-level="{level}" valign="top" style="{look}">{left(inner)}</td>'
 

@@ -15,6 +15,8 @@ import hashlib
 import re
 from pathlib import Path
 
+from course.reader.language import say
+
 ROOT = Path(__file__).resolve().parents[3]
 TEXTS = ROOT / "notebooks" / "text"
 SOLUTIONS = ROOT / "solutions" / "blanks"
@@ -34,7 +36,8 @@ def function_of(source: str, key: str, beside: tuple[str, ...] = ()) -> ast.Func
     try:
         body = ast.parse(source).body
     except SyntaxError as error:
-        raise Unfit(f"line {error.lineno} of its cell is no Python yet ({error.msg})") from None
+        told = say("line {line} of its cell is no Python yet ({what})", line=error.lineno, what=error.msg)
+        raise Unfit(told) from None
     top, _, method = key.partition(".")
     names = names_in(body)
     found = next((each for each in body if getattr(each, "name", None) == top), None)

@@ -31,7 +31,7 @@ from course.reader.notebooks.stored import from_text
 WORDS = 100
 LINES = 8
 WIDTH = 88
-HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
+HEADING = re.compile(r"## (.+?)(?:(?: \(|（)(?:(\d+) (?:min|分钟))?(?:, )?(optional)?[)）])?")
 # Sections of optional work.
 UNTIMED = re.compile(r"Exercises|More of the same kind|Where to go from here|Build|\d\d-\d+ · .*")
 SHOWS = ("page.source",)  # calls that show the source of their arguments

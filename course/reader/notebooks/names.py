@@ -4,11 +4,13 @@ import difflib
 import re
 from pathlib import Path
 
+from course.reader.language import CATALOGS, po_path
 from course.reader.notebooks.cells import BuildError
 
 ROOT = Path(__file__).resolve().parents[3]
 MINE = "mine"  # the reader's folder: see course/author/setup/workspace.py
-DESK = ".course/desk"  # in `mine`: `most` if the reader writes most functions, `class` if solutions are hidden
+# in `mine`: `most` if the reader writes most functions, `class` if solutions are hidden, `zh` if the desk is Chinese
+DESK = ".course/desk"
 
 
 def names_in(root: Path) -> list[str]:
@@ -21,20 +23,47 @@ def more_in(root: Path) -> list[str]:
     return sorted(f"more/{path.stem}" for path in root.glob("notebooks/more/text/[0-9][0-9]_*.py"))
 
 
-def trail_in(root: Path) -> list[str]:
-    """Return the notebooks of the trail, as "trail/1_hardware": the short way through all five levels."""
-    return sorted(f"trail/{path.stem}" for path in root.glob("notebooks/trail/text/[0-9]_*.py"))
+def trail_in(root: Path, language: str = "") -> list[str]:
+    """Return the notebooks of the trail, as "trail/1_hardware": the short way through all five levels.
+
+    In a language, they are those that have a translation, as "zh/trail/1_hardware".
+    """
+    found = sorted(f"trail/{path.stem}" for path in root.glob("notebooks/trail/text/[0-9]_*.py"))
+    if not language:
+        return found
+    return [f"{language}/{name}" for name in found if po_path(root, language, name).exists()]
 
 
 def all_in(root: Path) -> list[str]:
-    """Return all notebooks: the five, then the trail, then those in `more`."""
+    """Return all notebooks that have a text: the five, then the trail, then those in `more`."""
     return names_in(root) + trail_in(root) + more_in(root)
+
+
+def translated_in(root: Path) -> list[str]:
+    """Return the notebooks in other languages, which are made from the English text and its translation."""
+    return [name for language in CATALOGS for name in trail_in(root, language)]
+
+
+def language_of(name: str) -> str:
+    """Return the language of a notebook: "zh" for zh/trail/1_hardware, and "" for English."""
+    first = name.split("/")[0]
+    return first if first in CATALOGS else ""
+
+
+def original(name: str) -> str:
+    """Return the English notebook that a notebook is, or of which it is a translation."""
+    return name.removeprefix(f"{language_of(name)}/")
 
 
 def desk_words(root: Path) -> set[str]:
     """Return the settings of the desk, a set of words (`course.author.setup.depth`)."""
     path = root / MINE / DESK
     return set(path.read_text(encoding="utf-8").split()) if path.exists() else set()
+
+
+def language_in(root: Path) -> str:
+    """Return the language of the desk: that of `lab --language`, or "" for English."""
+    return next((language for language in CATALOGS if language in desk_words(root)), "")
 
 
 def depth_in(root: Path) -> str:
@@ -44,7 +73,7 @@ def depth_in(root: Path) -> str:
 
 def core_of(name: str) -> str:
     """Return the core notebook whose blanks a notebook of the trail has; for any other notebook, its own name."""
-    return re.sub(r"^trail/(\d)_", r"0\1_", name)
+    return re.sub(r"^trail/(\d)_", r"0\1_", original(name))
 
 
 def level_of(name: str) -> str:
@@ -58,6 +87,9 @@ def named(root: Path, given: str) -> str:
     """
     known = names_in(root)
     stem = Path(given).stem
+    for name in translated_in(root):
+        if given.replace("\\", "/").removesuffix(".ipynb").endswith(name):
+            return name
     for name in more_in(root) + trail_in(root):
         if given.replace("\\", "/") in (name, Path(name).name) or stem == Path(name).name:
             return name
@@ -78,5 +110,6 @@ def notebook_path(root: Path, name: str) -> Path:
 
 
 def text_path(root: Path, name: str) -> Path:
-    path = notebook_path(root, name)
+    """Return the path of a notebook's text: that of the English notebook if it is a translation."""
+    path = notebook_path(root, original(name))
     return path.parent / "text" / f"{path.stem}.py"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from course.reader.files import replace
 from course.reader.notebooks.cells import BuildError, read_text
-from course.reader.notebooks.names import MINE, notebook_path, text_path
+from course.reader.notebooks.names import MINE, language_of, notebook_path, original, text_path
+from course.reader.notebooks.translated import translate
 
 # nbformat and jupytext are imported inside functions, because they take two seconds to load, and the first cell of
 # every notebook imports this module.
@@ -39,7 +40,10 @@ def unread(error: Exception, name: str, folder: str) -> str:
 
 
 def from_text(root: Path, name: str):
-    """Return the notebook of a text, not executed. A cell's id is a hash of its source: it stays if others change."""
+    """Return the notebook of a text, not executed. A cell's id is a hash of its source: it stays if others change.
+
+    In another language, its code is that of the English text, and its prose comes from `po/`.
+    """
     import jupytext
 
     notebook = jupytext.reads(read_text(text_path(root, name)), fmt="py:percent")
@@ -47,6 +51,8 @@ def from_text(root: Path, name: str):
     notebook.nbformat_minor = 5
     ids = set()
     for cell in notebook.cells:
+        if language_of(name) and cell.cell_type == "markdown":
+            cell.source = translate(root, language_of(name), original(name), cell.source)
         cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags"}
         if "hide-input" in cell.metadata.get("tags", []):  # JupyterLab shows it collapsed
             cell.metadata["jupyter"] = {"source_hidden": True}

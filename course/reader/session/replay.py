@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from course.reader.exercises.blanks import try_blank
+from course.reader.language import say
 from course.reader.notebooks.cells import blank_in, title
 from course.reader.notebooks.names import MINE, ROOT, core_of
 from course.reader.notebooks.running import RAN, WRITTEN
@@ -69,8 +70,16 @@ def restore_state(name: str, root: Path = ROOT) -> bool:
         ran += 1
     seconds = time.perf_counter() - began
     where = heading(cells, stop.cell)
-    print(f"Restored in {seconds:.1f} s: {ran} cells ran again, without {left} that only measure time, draw or ask.")
-    print(f"Continue in the section “{where}”, after {title(stop.cell + 1, cells[stop.cell].source)}.")
+    print(
+        say(
+            "Restored in {seconds} s: {ran} cells ran again, without {left} that only measure time, draw or ask.",
+            seconds=f"{seconds:.1f}",
+            ran=ran,
+            left=left,
+        )
+    )
+    after = title(stop.cell + 1, cells[stop.cell].source)
+    print(say("Continue in the section “{where}”, after {after}.", where=where, after=after))
     return True
 
 

@@ -11,13 +11,14 @@ from datetime import datetime
 from pathlib import Path
 
 from course.reader.files import replace
+from course.reader.language import say
 from course.reader.notebooks.cells import BuildError
-from course.reader.notebooks.names import MINE, ROOT, names_in, trail_in
+from course.reader.notebooks.names import MINE, ROOT, language_in, language_of, names_in, trail_in
 from course.reader.notebooks.stored import read_notebook
 from course.reader.session import sections
 from course.reader.session.stops import ASKED, Stop, heading, last_stop
 
-STOP = re.compile(r"\*\*A good place to stop\.\*\*\s+(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
+STOP = re.compile(r"\*\*(?:A good place to stop\.|可以在这里歇一歇。)\*\*\s+(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
 
 
 def ideas(root: Path, stop: Stop) -> list[str]:
@@ -26,7 +27,8 @@ def ideas(root: Path, stop: Stop) -> list[str]:
     If a question or a blank stands open before a stopping point, the reader does not have yet what its text says.
     """
     found = takeaways(read_notebook(root, stop.name, MINE).cells[: stop.cell + 1], stop.name)
-    way = trail_in(root) if stop.name in trail_in(root) else names_in(root)
+    trail = trail_in(root, language_of(stop.name))
+    way = trail if stop.name in trail else names_in(root)
     for name in reversed([each for each in way if each < core_under(root, stop.name)]):
         if len(found) >= 3:
             break
@@ -37,7 +39,7 @@ def ideas(root: Path, stop: Stop) -> list[str]:
 
 def core_under(root: Path, name: str) -> str:
     """A sort key: the name itself in the trail or the five, else one just after the core that it branches off from."""
-    if name in trail_in(root) + names_in(root):
+    if name in trail_in(root, language_of(name)) + names_in(root):
         return name
     return name.split("/")[-1][:2] + "~"
 
@@ -66,7 +68,7 @@ def plain(text: str) -> str:
 
 def follows(root: Path, name: str) -> str:
     """The next notebook: first the trail, then the five. For the last of them, and for any other, the name itself."""
-    way = trail_in(root) + names_in(root)
+    way = trail_in(root, language_of(name)) + names_in(root)
     at = way.index(name) + 1 if name in way else len(way)
     return way[at] if at < len(way) else name
 
@@ -75,13 +77,15 @@ def next_step(root: Path) -> str:
     """The reader's next step, as one line of text."""
     stop = last_stop(root)
     if stop is None:
-        return f"Next: {MINE}/{(trail_in(root) + names_in(root))[0]}.ipynb, with `python3 -m course lab --trail`."
+        where = f"{MINE}/{first(root)}.ipynb"
+        return say("Next: {where}, with `python3 -m course lab --trail`.", where=where)
     if is_finished(root, stop):
         name = follows(root, stop.name)
         if name == stop.name:
-            return f"You have finished {MINE}/{name}.ipynb. {MINE}/map.md lists the notebooks that branch off."
-        return f"Next: {MINE}/{name}.ipynb, with `python3 -m course resume`."
-    told = f"Next: continue in {MINE}/{stop.name}.ipynb, with `python3 -m course resume`."
+            where = f"{MINE}/{name}.ipynb"
+            return say("You have finished {where}. mine/map.md lists the notebooks that branch off.", where=where)
+        return say("Next: {where}, with `python3 -m course resume`.", where=f"{MINE}/{name}.ipynb")
+    told = say("Next: continue in {where}, with `python3 -m course resume`.", where=f"{MINE}/{stop.name}.ipynb")
     return f"{told} {sections.told(root, stop.name)}".rstrip()
 
 
@@ -97,31 +101,41 @@ def is_finished(root: Path, stop: Stop) -> bool:
     return at_the_end(root, stop) and not sections.still_open(cells, stop.name)
 
 
+def first(root: Path) -> str:
+    """The notebook to begin with: the first one of the trail, in the language of the desk."""
+    return (trail_in(root, language_in(root)) + names_in(root))[0]
+
+
 def main(root: Path = ROOT) -> tuple[str, str]:
     """Return the message for the reader and the notebook to open, and request its state unless it is finished."""
     stop = last_stop(root)
     path = root / MINE / ASKED
     path.unlink(missing_ok=True)
     if stop is None:
-        name = (trail_in(root) + names_in(root))[0]
-        return "You have not run a cell yet, so the first notebook opens.", name
+        return say("You have not run a cell yet, so the first notebook opens."), first(root)
     cells = read_notebook(root, stop.name, MINE).cells
+    place = {"where": f"{MINE}/{stop.name}.ipynb", "when": ago(stop.when), "section": heading(cells, stop.cell)}
+    at = say("at cell {cell} of {count}.", cell=stop.cell + 1, count=len(cells))
     lines = [
-        f"You stopped in {MINE}/{stop.name}.ipynb, {ago(stop.when)}, in the section “{heading(cells, stop.cell)}”,",
-        f"at cell {stop.cell + 1} of {len(cells)}. {sections.told(root, stop.name)}".rstrip(),
+        say("You stopped in {where}, {when}, in the section “{section}”,", **place),
+        f"{at} {sections.told(root, stop.name)}".rstrip(),
     ]
     if found := ideas(root, stop):
-        lines.append("What you have so far:")
+        lines.append(say("What you have so far:"))
     lines += [f"  - {idea}" for idea in found]
     name = follows(root, stop.name)
     if is_finished(root, stop):
-        news = "Next" if name != stop.name else "That was the last one"
-        return "\n".join([*lines, f"You have finished it. {news}: {MINE}/{name}.ipynb"]), name
+        where = f"{MINE}/{name}.ipynb"
+        news = say("You have finished it. Next: {where}", where=where)
+        if name == stop.name:
+            news = say("You have finished it. That was the last one: {where}", where=where)
+        return "\n".join([*lines, news]), name
     if at_the_end(root, stop) and name != stop.name:
-        lines.append(f"All its cells have run, so you can also go on with {MINE}/{name}.ipynb.")
+        where = f"{MINE}/{name}.ipynb"
+        lines.append(say("All its cells have run, so you can also go on with {where}.", where=where))
     replace(root, {path: json.dumps({"name": stop.name})})
     lines.append(
-        "Run its first cell. It runs the cells up to there again, except those that measure time, draw or ask."
+        say("Run its first cell. It runs the cells up to there again, except those that measure time, draw or ask.")
     )
     return "\n".join(lines), stop.name
 
@@ -129,4 +143,6 @@ def main(root: Path = ROOT) -> tuple[str, str]:
 def ago(when: datetime) -> str:
     """How long ago that was, in words."""
     days = (datetime.now().date() - when.date()).days
-    return f"{days} days ago" if days > 1 else "yesterday" if days == 1 else f"today at {when:%H:%M}"
+    if days > 1:
+        return say("{days} days ago", days=days)
+    return say("yesterday") if days == 1 else say("today at {time}", time=f"{when:%H:%M}")

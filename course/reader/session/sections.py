@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from course.reader import progress
+from course.reader.language import say
 from course.reader.notebooks import blanks
 from course.reader.notebooks.cells import blank_in
 from course.reader.notebooks.minutes import HEADING, UNTIMED
@@ -63,5 +64,6 @@ def told(root: Path, name: str) -> str:
     waiting = dict.fromkeys(still_open(cells, name).values())
     if not every:
         return ""
-    done = f"{len(every) - len(waiting)} of its {len(every)} sections with a question or a blank are done"
-    return f"{done}." if not waiting else f"{done}. The first open one is “{next(iter(waiting))}”."
+    counts = {"done": len(every) - len(waiting), "count": len(every)}
+    done = say("{done} of its {count} sections with a question or a blank are done.", **counts)
+    return done + (say(" The first open one is “{title}”.", title=next(iter(waiting))) if waiting else "")

@@ -63,4 +63,4 @@ def last_stop(root: Path = ROOT) -> Stop | None:
 def heading(cells: list, number: int) -> str:
     """The title of the section in which a cell stands."""
     found = [m for cell in cells[: number + 1] if cell.cell_type == "markdown" for m in HEADINGS.findall(cell.source)]
-    return re.sub(r" \((\d+ min)?(, )?(optional)?\)$", "", found[-1]) if found else ""
+    return re.sub(r"(?: \(|（)(\d+ (?:min|分钟))?(, )?(optional)?[)）]$", "", found[-1]) if found else ""

@@ -1,6 +1,9 @@
 """`python3 -m course progress`: what the reader has answered, written and solved on each level, and what comes next."""
 
+import unicodedata
+
 from course.reader import progress
+from course.reader.language import say
 from course.reader.notebooks.names import all_in, names_in
 from course.reader.session import resume
 
@@ -12,9 +15,19 @@ def table() -> str:
     rows = {}
     for core in names_in(progress.ROOT):
         rows[core] = progress.counts(noted, [n for n in names if progress.level_of(n) == progress.level_of(core)])
-    rows["in all"] = progress.counts(noted, names)
-    lines = [f"{'':16}{'predictions':28}{'blanks':20}exercises"]
-    lines += [f"{name:16}{row['predictions']:28}{row['blanks']:20}{row['exercises']}" for name, row in rows.items()]
+    rows[say("in all")] = progress.counts(noted, names)
+    lines = [padded("", say("predictions"), say("blanks")) + say("exercises")]
+    lines += [padded(name, row["predictions"], row["blanks"]) + row["exercises"] for name, row in rows.items()]
     lines.append(resume.next_step(progress.ROOT))
-    lines.append(f"All this is stored in {progress.FILE.relative_to(progress.ROOT).as_posix()}, on this computer only.")
+    where = progress.FILE.relative_to(progress.ROOT).as_posix()
+    lines.append(say("All this is stored in {where}, on this computer only.", where=where))
     return "\n".join(lines)
+
+
+WIDTHS = 16, 28, 20  # of the columns; a Chinese sign takes two places
+
+
+def padded(*texts: str) -> str:
+    """Return texts as columns of a terminal."""
+    wide = [sum(unicodedata.east_asian_width(sign) in "WF" for sign in text) for text in texts]
+    return "".join(text.ljust(width - more) for text, width, more in zip(texts, WIDTHS, wide, strict=True))

@@ -9,12 +9,14 @@ import textwrap
 
 import numpy as np
 
+from course.reader.figures.training import titled
 from course.reader.inspection.source_index import place_of, places
 from course.reader.inspection.walk import probe
 from course.reader.inspection.walk.heard import Op, core_alone, followed, listened
 from course.reader.inspection.walk.page import Walks
 from course.reader.inspection.walk.parts import Code, link, path, short
 from course.reader.inspection.walk.stages import STAGES
+from course.reader.language import say
 
 
 class Walk:
@@ -71,7 +73,8 @@ class Walk:
         return Code(title, lines, marked, link(place))
 
     def __repr__(self):
-        lines = [f"{self.task.title}: the loss of the first batch is {short(self.loss)}, the same bits on each stage"]
+        told = {"title": titled(self.task), "loss": short(self.loss)}
+        lines = [say("{title}: the loss of the first batch is {loss}, the same bits on each stage", **told)]
         lines += [stage.head for stage in self.stages]
         return "\n".join(lines)
 

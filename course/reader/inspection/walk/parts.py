@@ -4,30 +4,31 @@ import html
 from typing import NamedTuple
 
 from course.reader.inspection.source_index import cell_of
+from course.reader.language import later, say
 from course.reader.notebooks.running import WATCHED
 
 FORWARD = "x", "w", "b", "x·w", "sum", "output", "prediction", "target", "error", "share", "loss"
 BACK = "slope", "before", "x·slope", "after", "gradient", "rate", "change", "new w"
 MEANS = {
-    "x": "x, the input",
-    "w": "w, the weight",
-    "b": "b, the bias",
-    "x·w": "x · w",
-    "sum": "sum of the products",
-    "output": "output of the unit, with b",
-    "prediction": "prediction",
-    "target": "target",
-    "error": "error",
-    "share": "loss of the row",
-    "loss": "loss of the batch",
-    "slope": "slope at the sum of the products",
-    "x·slope": "x · slope, the row's part",
-    "gradient": "gradient, of all rows",
-    "rate": "learning rate",
-    "change": "rate · gradient",
-    "new w": "w, the new weight",
-    "before": "sum before this turn",
-    "after": "sum after this turn",
+    "x": later("x, the input"),
+    "w": later("w, the weight"),
+    "b": later("b, the bias"),
+    "x·w": later("x · w"),
+    "sum": later("sum of the products"),
+    "output": later("output of the unit, with b"),
+    "prediction": later("prediction"),
+    "target": later("target"),
+    "error": later("error"),
+    "share": later("loss of the row"),
+    "loss": later("loss of the batch"),
+    "slope": later("slope at the sum of the products"),
+    "x·slope": later("x · slope, the row's part"),
+    "gradient": later("gradient, of all rows"),
+    "rate": later("learning rate"),
+    "change": later("rate · gradient"),
+    "new w": later("w, the new weight"),
+    "before": later("sum before this turn"),
+    "after": later("sum after this turn"),
 }
 
 
@@ -73,7 +74,7 @@ class Stage(NamedTuple):
 
 def link(place):
     """A link to the cell that defines this. Its address is relative to the running notebook."""
-    words = f"{place.name}, written in {place.notebook}"
+    words = say("{name}, written in {notebook}", name=place.name, notebook=place.notebook)
     up = "../" * sum(name.count("/") for name in WATCHED)
     return f'<a href="{up}{place.notebook}.ipynb#cell-id={cell_of(place)}">{html.escape(words)}</a>'
 

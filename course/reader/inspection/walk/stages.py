@@ -10,8 +10,10 @@ import numpy as np
 
 from course.reader.inspection.walk.heard import nth_source, update_in
 from course.reader.inspection.walk.parts import BACK, FORWARD, MEANS, Code, Number, Stage, excerpt, link
+from course.reader.inspection.walk.told import TOLD
+from course.reader.language import later, say
 
-COMPILED = "in fit, written once"
+COMPILED = later("in fit, written once")
 
 
 def fit(walk):
@@ -27,9 +29,7 @@ def fit(walk):
         Number("rate", "SGD(learning_rate)", walk.task.learning_rate),
         Number("new w", f"model.get_weights()[0][{w[0]}, {w[1]}]", model.get_weights()[0][w]),
     ]
-    told = f"This `fit` has one batch of {len(rows)} rows. Afterwards the weights have changed, and we have a loss. We follow one "
-    told += f"weight and one row: row {rows[walk.row]} of the data, row {walk.row} of the batch. `run_training` makes a `function` "
-    told += "of `train_step`. A pass through the data is one call of its `over`."
+    told = say(TOLD["5a"], rows=len(rows), row=rows[walk.row], at=walk.row)
     one_pass = walk.compiled.last("one_pass")
     return Stage("5a", "fit", told, [walk.source(call, "run_training("), walk.source(one_pass, "step.over(")], numbers)
 
@@ -49,11 +49,14 @@ def train_step(walk):
         Number("target", f"y[{row}, 0]", call.known["y"].numpy()[row, 0]),
         Number("loss", "loss", call.result.numpy()[()]),
         Number("gradient", f"tape.gradient(…)[{nth}][{k}, {u}]", tape.result[nth].numpy()[k, u]),
-        Number("new w", f"`variables[{nth}][{k}, {u}]` after the step", update.result.numpy()[k, u], words=True),
+        Number(
+            "new w",
+            say("`{name}` after the step", name=f"variables[{nth}][{k}, {u}]"),
+            update.result.numpy()[k, u],
+            words=True,
+        ),
     ]
-    told = "A step has four parts: forward, loss, backward, update. The loss is the mean over the rows, and the gradient is the sum "
-    told += "of the rows' parts. `fit` runs this code once, to trace it, on symbols that have a shape but no numbers. For the numbers "
-    told += "of stages 5b, 4, 3a and 2 the step has been run again, op by op."
+    told = say(TOLD["5b"])
     marks = "self(x", "tape.gradient("
     return Stage("5b", "train_step", told, [walk.source(call, *marks)], numbers)
 
@@ -79,12 +82,11 @@ def layer(walk):
         Number("gradient", f"dw[{k}, {u}]", update.known["dw"].numpy()[k, u]),
         Number("new w", f"descend(…)[{k}, {u}]", update.result.numpy()[k, u]),
     ]
-    told = "Level 4 has three parts. The layer owns the weight, the loss measures the error, and the optimizer changes the weight: "
-    told += "`descend` computes the new one, and `assign` gives it to the variable."
+    told = say(TOLD["4"])
     apply_gradients = walk.source(walk.eager.last("Optimizer.apply_gradients"), ".assign(value)")
     codes = [walk.source(call, "affine("), walk.source(loss, "error *", "log(")]
     codes += [walk.source(update, "rate * dw"), apply_gradients]
-    return Stage("4", "a layer", told, codes, numbers)
+    return Stage("4", say("a layer"), told, codes, numbers)
 
 
 def op(walk):
@@ -98,10 +100,7 @@ def op(walk):
             made = walk.made.get(id(held))
             name = f"{made.op}(…)" if made else "a variable" if quantity in ("w", "rate") else "a tensor"
             numbers.append(Number(quantity, name + str([*place] or ""), walk.tensor(quantity)))
-    told = f"Each operator of a tensor, such as `@` or `*`, calls `apply`, the door: {len(walk.ops)} ops in this step. The tape records "
-    told += "the ops inside `with GradientTape()`. Its `gradient` goes back through this list and calls a rule for each, such as "
-    told += "`_matmul_back_w`. **From here there are two ways.** The interpreter behind the tape decides which. The `Interpreter` launches the op "
-    told += "at once (stage 2). In `fit` it is a `Trace`, which records the op as a node of a graph. The graph becomes a program (stage 3b)."
+    told = say(TOLD["3a"], count=len(walk.ops))
     ear = walk.compiled
     codes = [
         walk.source(walk.eager.last("apply"), "DOOR.top.do"),
@@ -111,7 +110,7 @@ def op(walk):
         walk.source(walk.eager.last("Interpreter.do"), "plan.result"),
         walk.source(ear.last("Trace.do"), "self.add_node("),
     ]
-    return Stage("3a", "an op", told, codes, numbers)
+    return Stage("3a", say("an op"), told, codes, numbers)
 
 
 def start_of(walk, quantity):
@@ -143,7 +142,7 @@ def plan(walk):
     loop = loop_source("multiply", places_of(result, shapes)).split("\n")
     (multiply,) = (p for p in walk.index if (p.name, p.room) == ("multiply", "elementwise"))
     product = walk.source(KERNELS["matmul", "cpu"].__code__, "+= x[i, k] * w[k, j]")
-    made = Code("the loop that is made for multiply", loop, {len(loop) - 1}, link(multiply))
+    made = Code(say("the loop that is made for multiply"), loop, {len(loop) - 1}, link(multiply))
     row, k = walk.places["x"][1]
     _, u = walk.weight
     at = k * result[1] + u
@@ -156,13 +155,14 @@ def plan(walk):
         Number("gradient", f"x{nth}[{at}]", float(back["reads"][nth].data[k, u])),
         Number("change", f"out[{at}]", planned_again(walk, "change")),
     ]
-    made_of = " and ".join(str([*shape]) if shape else "a single number" for shape in shapes)
-    told = "`fit` comes this way only if its step cannot become a program. A plan is made once for each op and its shapes: it holds the shape "
-    told += f"of the result and what to launch. For `matmul`, which gives {[*forward['self'].spec.shape]}, that is a kernel of notebook "
-    told += f"02. For the `multiply` of the update, which takes {made_of}, a loop is written around `x * y`. numba compiles both when "
-    told += f"they first run. Each op is a launch of its own, {len(walk.eager.calls['Plan.start'])} in this step."
+    made_of = say(" and ").join(str([*shape]) if shape else say("a single number") for shape in shapes)
+    told = say(
+        TOLD["2"], shape=[*forward["self"].spec.shape], shapes=made_of, count=len(walk.eager.calls["Plan.start"])
+    )
     start = walk.source(start_of(walk, "change"), "self.compiled or")
-    return Stage("2", "plan and launch", told, [product, made, walk.lines_of(multiply), start], numbers, "op by op")
+    return Stage(
+        "2", say("plan and launch"), told, [product, made, walk.lines_of(multiply), start], numbers, say("op by op")
+    )
 
 
 def compiled_program(walk):
@@ -173,32 +173,35 @@ def compiled_program(walk):
     steps, rows, _ = known["sizes"]
     kernel = walk.compiled.calls["Dense.call"][0].known["self"].kernel
     numbers = [
-        Number("w", "the variable before", walk.compiled.before[kernel][walk.weight], words=True),
+        Number("w", say("the variable before"), walk.compiled.before[kernel][walk.weight], words=True),
         Number("loss", "outs[0]", known["outs"][0].numpy().flat[0]),
-        Number("new w", "the variable after", kernel.numpy()[walk.weight], words=True),
+        Number("new w", say("the variable after"), kernel.numpy()[walk.weight], words=True),
     ]
-    when = {"before": "before the rows", "row": "for each row", "sum": "sums over the rows", "after": "after the rows"}
+    when = {"before": say("before the rows"), "row": say("for each row")}
+    when |= {"sum": say("sums over the rows"), "after": say("after the rows")}
     optimizer = walk.compiled.last("Optimizer.apply_gradients").known["self"]
     nodes = {part: [] for part in when}
     counter = walk.program.graph.updates[optimizer.iterations]
     for x in walk.program.graph.ops:
-        nodes[walk.program.parts[x]].append(f"{x.op} (it counts the steps)" if x is counter else x.op)
+        nodes[walk.program.parts[x]].append(say("{op} (it counts the steps)", op=x.op) if x is counter else x.op)
     listed = [f"{when[part]}: {', '.join(ops)}" for part, ops in nodes.items() if ops]
     parts = next(p for p in walk.index if p.name == "row_parts")
     graph = Code(
-        "the ops of the graph, sorted", listed, {k for k, text in enumerate(listed) if "after" in text}, link(parts)
+        say("the ops of the graph, sorted"),
+        listed,
+        {k for k, text in enumerate(listed) if text.startswith(when["after"])},
+        link(parts),
     )
-    told = "`fit` goes this way. Level 3 sorts the ops of the graph: those before the rows, for each row, sums over "
-    told += "the rows, and those after them. It writes a program, once, as stages 1a to 1c show. Then each pass is one launch of it: "
-    told += f"`self.program.run` is given {steps} step, {rows:,} rows of data, and {len(made.program.words) - 2} addresses (the batches' "
-    told += f"row numbers, the losses, x, y, and {len(made.variables)} variables). The results have the same bits as op by op."
+    told = say(
+        TOLD["3b"], steps=steps, rows=f"{rows:,}", count=len(made.program.words) - 2, variables=len(made.variables)
+    )
     return Stage(
         "3b",
-        "the program",
+        say("the program"),
         told,
         [graph, walk.source(call, "self.program.run(")],
         numbers,
-        "in fit, launched once a pass",
+        say("in fit, launched once a pass"),
     )
 
 
@@ -212,17 +215,16 @@ def loop(walk):
     before, after = program.running(walk.registers["x·slope"])
     slot = program.line(walk.registers["gradient"]).split()[-1]
     numbers = [
-        Number("x", "of this turn's row", program.values[walk.registers["x"]], words=True),
-        Number("share", "added to the loss", program.values[walk.registers["share"]], words=True),
-        Number("before", f"the running sum, `{slot}`", before, words=True),
-        Number("x·slope", "is added to it", program.values[walk.registers["x·slope"]], words=True),
-        Number("after", f"the running sum, `{slot}`", after, words=True),
-        Number("gradient", "the sum after all turns", program.values[walk.registers["gradient"]], words=True),
+        Number("x", say("of this turn's row"), program.values[walk.registers["x"]], words=True),
+        Number("share", say("added to the loss"), program.values[walk.registers["share"]], words=True),
+        Number("before", say("the running sum, `{slot}`", slot=slot), before, words=True),
+        Number("x·slope", say("is added to it"), program.values[walk.registers["x·slope"]], words=True),
+        Number("after", say("the running sum, `{slot}`", slot=slot), after, words=True),
+        Number("gradient", say("the sum after all turns"), program.values[walk.registers["gradient"]], words=True),
     ]
-    told = "Level 3's `StepWriter.write` runs once. It computes nothing, but calls level 1's assembler, which writes a loop over the steps, and "
-    told += f"in it a loop over the rows of a batch. In the program, our row is turn {walk.row + 1} of {len(walk.task.batches[0])}. Each "
-    told += "turn adds its part to the gradient. After the loop come the update, and the store of the new weights."
-    return Stage("1a", "the loop", told, [write, Code("the loop, as LLVM reads it", shown, marked)], numbers, COMPILED)
+    told = say(TOLD["1a"], turn=walk.row + 1, rows=len(walk.task.batches[0]))
+    codes = [write, Code(say("the loop, as LLVM reads it"), shown, marked)]
+    return Stage("1a", say("the loop"), told, codes, numbers, say(COMPILED))
 
 
 def llvm_text(walk):
@@ -233,16 +235,14 @@ def llvm_text(walk):
             numbers.append(Number(quantity, program.line(register), program.values[register]))
     at = {quantity: program.at[register] for quantity, register in walk.registers.items() if register}
     codes = [
-        Code("forward: x · w", *excerpt(program.text, [at["x·w"]])),
-        Code("the update, and the store", *excerpt(program.text, [at["change"], at["new w"], store_line(walk)])),
+        Code(say("forward: x · w"), *excerpt(program.text, [at["x·w"]])),
+        Code(say("the update, and the store"), *excerpt(program.text, [at["change"], at["new w"], store_line(walk)])),
         walk.lines_of(next(p for p in walk.index if (p.name, p.room) == ("arithmetic", "values")), "a.write("),
     ]
     change = walk.registers["change"]
     new = walk.registers["new w"]
-    told = "To write the program, level 3 calls the functions of the ops, such as `x * y` of stage 2, with registers instead of numbers. "
-    told += f"Each operator then writes a line of LLVM text. `fmul` computes {change}, the rate times the gradient. `fsub` computes "
-    told += f"{new}, the new weight. `store` writes it over the old one."
-    return Stage("1b", "LLVM text", told, codes, numbers, COMPILED)
+    told = say(TOLD["1b"], change=change, new=new)
+    return Stage("1b", say("LLVM text"), told, codes, numbers, say(COMPILED))
 
 
 def store_line(walk):
@@ -265,23 +265,24 @@ def instruction(walk):
     at = {quantity: program.instructions.get(register) for quantity, register in walk.registers.items()}
     codes = []
     for title, marked in (
-        ("forward: x · w", [at["x·w"]]),
-        ("the update, and the store", [at["change"], at["new w"], store]),
+        (say("forward: x · w"), [at["x·w"]]),
+        (say("the update, and the store"), [at["change"], at["new w"], store]),
     ):
         if found := [k for k in marked if k is not None]:
             codes.append(Code(title, *excerpt(listing, found)))
     codes.append(walk.source(hardware_program.Program.__init__.__code__, "machine_code("))
-    told = f"LLVM compiles the text to instructions, once, for the processor of this run ({program.processor}). Stage 3b calls their "
-    told += "address. "
+    told = say(TOLD["1c"], processor=program.processor)
     if any("%xmm" in line for line in listing):
-        told += "`%xmm6` is a register: it holds one number, and later another. The result comes last, so `vsubsd a, b, c` makes "
-        told += "c = b - a. Parentheses are an address in memory. "
+        told += say(TOLD["1c registers"])
     if any("(%rsp)" in line for line in listing):
-        told += "Numbers for which no register is free lie on the stack, at `(%rsp)`. "
-    merged = [MEANS[q] for q in (*FORWARD, *BACK) if walk.registers.get(q) and q not in {n.quantity for n in numbers}]
+        told += say(TOLD["1c stack"])
+    merged = [
+        say(MEANS[q]) for q in (*FORWARD, *BACK) if walk.registers.get(q) and q not in {n.quantity for n in numbers}
+    ]
     if merged:
-        told += f"These have no instruction of their own, because another instruction reads or computes them: {'; '.join(merged)}. "
-    return Stage("1c", "the instruction", told + "Below this there is only hardware.", codes, numbers, COMPILED)
+        told += say(TOLD["1c merged"], those="; ".join(merged))
+    told += say(TOLD["1c end"])
+    return Stage("1c", say("the instruction"), told, codes, numbers, say(COMPILED))
 
 
 STAGES: list[Callable] = [fit, train_step, layer, op, plan, compiled_program, loop, llvm_text, instruction]

@@ -65,6 +65,7 @@ SAMPLE = [f"more/{name}" for name in ("01_exp_and_log", "02_reductions", "03_pas
 # The short ones of the trail run one after the other in one process of pytest.
 TOGETHER = [pytest.param("trail", build.trail_in(build.ROOT), marks=pytest.mark.quick, id="trail")]
 TOGETHER += [pytest.param(name, [name], id=name) for name in SAMPLE]
+TOGETHER += [pytest.param("zh", build.translated_in(build.ROOT), marks=pytest.mark.weekly, id="zh")]  # the trail's code
 OTHERS = [name for name in build.more_in(build.ROOT) if name not in SAMPLE]
 TOGETHER += [pytest.param(name, [name], marks=pytest.mark.weekly, id=name) for name in OTHERS]
 
@@ -111,7 +112,7 @@ def test_kernel_sees_only_the_copy(tmp_path, nbval):
 
 
 def test_text_notebooks_and_levels_agree():
-    assert build.check(build.ROOT, build.all_in(build.ROOT)) == []
+    assert build.check(build.ROOT, build.all_in(build.ROOT) + build.translated_in(build.ROOT)) == []
 
 
 @pytest.mark.quick

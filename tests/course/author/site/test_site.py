@@ -126,6 +126,22 @@ def test_words_lead_to_the_glossary_once_on_a_page(site):
     )  # its "two plans" are no plan of an op
 
 
+def test_a_chinese_page_leads_to_the_chinese_glossary_and_trains_in_chinese(site, tab):
+    text = (site / "notebooks" / "zh" / "trail" / "1_hardware.html").read_text(encoding="utf-8")
+    led = re.findall(r'<a class="[^"]*term[^"]*" href="([^"#]*)#([\w-]+)"', text)
+    assert (
+        '<html lang="zh-CN"' in text and len(led) > 5 and {page for page, _ in led} == {"../../../glossary.zh-CN.html"}
+    )
+    assert '<html lang="en"' in (site / "index.html").read_text(encoding="utf-8")
+    page = tab("index.zh-CN")
+    page.get_by_role("button", name="就在这个浏览器里训练").click()
+    page.get_by_text("64 个比特和课程的全都相等").wait_for(timeout=60_000)
+    page.get_by_label("4", exact=True).check()
+    page.get_by_role("button", name="提交").click()
+    page.get_by_text("对了。").first.wait_for()
+    assert page.wrong == []
+
+
 def test_another_folder_is_not_replaced(tmp_path, capsys):
     (tmp_path / "mine.txt").write_text("mine")
     assert reading.main([str(tmp_path)]) == 1

@@ -1,5 +1,11 @@
 /* What moves on a page without a kernel: figures, predictions, and one line to mend. */
 
+/* A text in the language of the page, with the given values in its {fields}. SAID holds what is not English. */
+function say(text, given = {}) {
+  const told = (typeof SAID === "undefined" ? {} : SAID)[text] ?? text;
+  return told.replace(/\{(\w+)\}/g, (_, name) => given[name]);
+}
+
 function element(name, given = {}, ...children) {
   const made = Object.assign(document.createElement(name), given);
   made.append(...children);
@@ -35,7 +41,7 @@ function figure(place) {
 
 /* "3 to 7", "1.75 µs" or "8,000" as [low, high]; nothing where it is no number. */
 function range(text) {
-  const found = text.replace(/,(?=\d{3})/g, "").match(/^(-?[\d.]+(?:e[+-]?\d+)?)(?: to (-?[\d.]+(?:e[+-]?\d+)?))?/);
+  const found = text.replace(/,(?=\d{3})/g, "").match(/^(-?[\d.]+(?:e[+-]?\d+)?)(?: (?:to|到) (-?[\d.]+(?:e[+-]?\d+)?))?/);
   return found && [Number(found[1]), Number(found[2] ?? found[1])];
 }
 
@@ -45,14 +51,14 @@ let asked = 0;
 function prediction(question) {
   const told = document.querySelector(`[data-answer="${CSS.escape(question.dataset.question)}"]`);
   if (!told) return;
-  const first = told.querySelector("p"), answer = first.textContent.replace(/^Answer: /, ""), folded = told.closest("details");
+  const first = told.querySelector("p"), answer = first.textContent.replace(/^(Answer: |答案：)/, ""), folded = told.closest("details");
   const list = [...question.querySelectorAll("p")].find((each) => each.textContent.startsWith("○ "));
-  const commit = element("button", { type: "button", textContent: "Commit", disabled: true });
+  const commit = element("button", { type: "button", textContent: say("Commit"), disabled: true });
   const verdict = element("p"), name = `prediction-${++asked}`;
   verdict.setAttribute("role", "status");
   let given, right, box;
   if (list) {
-    box = element("fieldset", {}, element("legend", { textContent: "Your prediction" }));
+    box = element("fieldset", {}, element("legend", { textContent: say("Your prediction") }));
     for (const choice of list.innerHTML.split("<br>")) {
       const label = element("label", { innerHTML: choice.slice(2) }), text = label.textContent;
       const radio = element("input", { type: "radio", name });
@@ -63,8 +69,8 @@ function prediction(question) {
     list.remove();
   } else {
     const [low, high] = range(answer), field = element("input", { type: "text", inputMode: "decimal", size: 12 });
-    box = element("fieldset", {}, element("legend", { textContent: "Your prediction" }),
-      element("label", {}, "a number ", field));
+    box = element("fieldset", {}, element("legend", { textContent: say("Your prediction") }),
+      element("label", {}, say("a number"), " ", field));
     field.addEventListener("input", () => {
       const number = range(field.value.trim());
       commit.disabled = !number;
@@ -73,8 +79,8 @@ function prediction(question) {
   }
   commit.addEventListener("click", () => {
     box.disabled = commit.hidden = true;
-    const said = right ? "Right." : `You said ${given}.`;
-    verdict.textContent = folded ? said : `You said ${given}. The answer comes after the result.`;
+    const said = right ? say("Right.") : say("You said {given}.", { given });
+    verdict.textContent = folded ? said : say("You said {given}. The answer comes after the result.", { given });
     if (folded) folded.open = true;
     else first.prepend(element("b", { textContent: said }), " ");
   });
@@ -98,22 +104,22 @@ function walk(take) {
 
 function mend(place) {
   const field = element("input", { type: "text", value: "share", size: 24, spellcheck: false, autocomplete: "off" });
-  const button = element("button", { type: "submit", textContent: "Walk back" }), told = element("p");
+  const button = element("button", { type: "submit", textContent: say("Walk back") }), told = element("p");
   told.setAttribute("role", "status");
   const form = element("form", {}, element("label", {}, "gradients[x] = ", field), " ", button,
-    element("p", { textContent: "Use share, before (what x has already, 0 at first), numbers, + - * / and brackets." }), told);
+    element("p", { textContent: say("Use share, before (what x has already, 0 at first), numbers, + - * / and brackets.") }), told);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = field.value.trim();
     try {
-      if (!/^(share|before|[\d.]+|[-+*/()\s])+$/.test(text)) throw new Error("only share, before, numbers, + - * / and brackets");
+      if (!/^(share|before|[\d.]+|[-+*/()\s])+$/.test(text)) throw new Error(say("only share, before, numbers, + - * / and brackets"));
       const { w, b } = walk(new Function("before", "share", `return (${text});`));
-      told.textContent = `w gets ${Number(w.toPrecision(6))}, by hand 12. ` + (w === 12 && b !== 4
-        ? `But b gets ${Number(b.toPrecision(6))}, by hand 4.` : w === 12
-        ? "You have written the heart of backpropagation: what is used twice gets two shares, and they are added."
-        : w === 6 ? "Half of it is lost: error is used twice, and gets a share of 2 each time." : "Not yet.");
+      told.textContent = say("w gets {w}, by hand 12. ", { w: Number(w.toPrecision(6)) }) + (w === 12 && b !== 4
+        ? say("But b gets {b}, by hand 4.", { b: Number(b.toPrecision(6)) }) : w === 12
+        ? say("You have written the heart of backpropagation: what is used twice gets two shares, and they are added.")
+        : w === 6 ? say("Half of it is lost: error is used twice, and gets a share of 2 each time.") : say("Not yet."));
     } catch (error) {
-      told.textContent = `That cannot be computed: ${error.message}.`;
+      told.textContent = say("That cannot be computed: {why}.", { why: error.message });
     }
   });
   place.querySelector("pre").after(form);

@@ -119,10 +119,10 @@ function short(number, digits = 4) {
 
 /* Two rows of bits, in parts that stay together where the line breaks; a row of which nothing is known is null. */
 function showBits(place, upper, lower) {
-  const parts = [["sign", 0, 1], ["exponent", 1, 12]];
+  const parts = [["sign", 0, 1], ["exponent", 1, 12]], heads = { sign: say("sign"), exponent: say("exponent") };
   for (let k = 12; k < 64; k += 4) parts.push(["fraction", k, k + 4]);
   place.replaceChildren(...parts.map(([name, from, to]) => {
-    const head = name !== "fraction" ? name : upper ?? lower ? digitsOf(upper ?? lower)[(from - 12) / 4] : "·";
+    const head = name !== "fraction" ? heads[name] : upper ?? lower ? digitsOf(upper ?? lower)[(from - 12) / 4] : "·";
     const rows = [upper, lower].map((row, which) => {
       const letters = [...(row ?? "·".repeat(64)).slice(from, to)];
       return element("code", {}, ...letters.map((bit, k) =>
@@ -148,13 +148,13 @@ function drawCurve(svg, { points, ended, epochs, steps, span, loss, record }) {
   const across = (epoch) => left + ((right - left) * epoch) / epochs;
   const up = (value) => bottom - ((bottom - top) * Math.log(Math.min(Math.max(value, low), high) / low)) / Math.log(high / low);
   const spots = (kind, those = points) => those.map((point, k) => `${across(k + 0.5).toFixed(1)},${up(point[kind]).toFixed(1)}`);
-  let page = `<path class="axis" d="M${left},${top}V${bottom}H${right}"/><text x="0" y="12">loss (${loss})</text>`;
+  let page = `<path class="axis" d="M${left},${top}V${bottom}H${right}"/><text x="0" y="12">${say("loss ({name})", { name: loss })}</text>`;
   for (const mark of marks(low, high))
     page += `<path class="axis" d="M${left - 4},${up(mark)}h4"/><text x="${left - 7}" y="${up(mark) + 4}" text-anchor="end">${mark < 1e5 ? mark : mark.toExponential().replace("+", "")}</text>`;
   for (const quarter of width < 420 ? [0, 2, 4] : [0, 1, 2, 3, 4]) {
     const at = across((epochs * quarter) / 4), number = ((steps * quarter) / 4).toLocaleString("en");
     page += `<path class="axis" d="M${at},${bottom}v4"/>`;
-    page += `<text x="${at}" y="${bottom + 18}" text-anchor="middle">${quarter < 4 ? number : number + " steps"}</text>`;
+    page += `<text x="${at}" y="${bottom + 18}" text-anchor="middle">${quarter < 4 ? number : say("{number} steps", { number })}</text>`;
   }
   if (record) page += `<path class="record" d="M${spots(0, record).join("L")}"/>`;
   if (points.length) {
@@ -168,11 +168,11 @@ function drawCurve(svg, { points, ended, epochs, steps, span, loss, record }) {
 
 /* Why not everything can be chosen on a level. */
 const WHY = {
-  1: "Level 1 gets learning rate and batch with the call, so both can be changed.",
-  2: "In each step of level 2 Python calls small programs, which numba compiles for the processor. A browser has neither. Notebook 2 runs it.",
-  3: "Level 3 compiles learning rate and batch into the program: to change them, choose level 1.",
-  4: "Level 4 keeps its learning rate in memory, so it can be changed. The batch is compiled into the program.",
-  5: "Level 5 keeps its learning rate in memory, so it can be changed. The batch is compiled into the program.",
+  1: say("Level 1 gets learning rate and batch with the call, so both can be changed."),
+  2: say("In each step of level 2 Python calls small programs, which numba compiles for the processor. A browser has neither. Notebook 2 runs it."),
+  3: say("Level 3 compiles learning rate and batch into the program: to change them, choose level 1."),
+  4: say("Level 4 keeps its learning rate in memory, so it can be changed. The batch is compiled into the program."),
+  5: say("Level 5 keeps its learning rate in memory, so it can be changed. The batch is compiled into the program."),
 };
 
 function training(place) {
@@ -204,7 +204,7 @@ function training(place) {
     yours[0].replaceChildren("·");
     yours[1].replaceChildren("·");
     showBits(find(".bits"), record === null ? null : bitsOf(record), null);
-    find(".curve").setAttribute("aria-label", "the loss: not trained yet");
+    find(".curve").setAttribute("aria-label", say("the loss: not trained yet"));
     draw();
   }
 
@@ -212,8 +212,8 @@ function training(place) {
   function sliders() {
     const { rate, batch, rates, batches } = tasks[task.value];
     const made = [["learning rate", rates, rate], ["batch", batches, batch]].map(([name, values, own]) => {
-      const shown = values.map((value) => (value === own ? `${value} (the course)` : String(value)));
-      return slider(name, shown, values.indexOf(own), (k) => {
+      const shown = values.map((value) => (value === own ? say("{value} (the course)", { value }) : String(value)));
+      return slider(say(name), shown, values.indexOf(own), (k) => {
         choose(...(name === "batch" ? [chosen.rate, values[k]] : [values[k], chosen.batch]));
         cancelAnimationFrame(waiting);
         waiting = requestAnimationFrame(() => begin(Infinity));
@@ -224,7 +224,7 @@ function training(place) {
     find(".sliders").replaceChildren(...made);
     find(".why").textContent = WHY[level.value];
     button.disabled = level.value === "2";
-    said.textContent = button.disabled ? "Level 2 does not train in a browser. The other four do." : place.dataset.said;
+    said.textContent = button.disabled ? say("Level 2 does not train in a browser. The other four do.") : place.dataset.said;
     choose(rate, batch);
     clear();
   }
@@ -232,21 +232,21 @@ function training(place) {
   /* It diverges if the last epoch is worse than the untrained weights were: larger than their loss, the first. */
   function verdict(last, steps, first, mean) {
     const { rate, batch } = tasks[task.value], finite = Number.isFinite(last);
-    const many = steps.toLocaleString("en"), changed = [chosen.rate !== rate && "learning rate", chosen.batch !== batch && "batch"];
-    const others = changed.filter(Boolean).join(" and ");
-    if (!finite) return `It diverges: at step ${many} the loss is larger than 64 bits can hold. Choose a smaller learning rate.`;
-    if (mean > first) return `It diverges: the loss rises from ${short(first)} to ${short(last)}. Choose a smaller learning rate.`;
-    if (others) return `Another ${others}: another number, ${short(last)}. There is no record to compare it with.`;
+    const many = steps.toLocaleString("en"), changed = [chosen.rate !== rate && say("learning rate"), chosen.batch !== batch && say("batch")];
+    const others = changed.filter(Boolean).join(say(" and ")), from = short(first), to = short(last);
+    if (!finite) return say("It diverges: at step {many} the loss is larger than 64 bits can hold. Choose a smaller learning rate.", { many });
+    if (mean > first) return say("It diverges: the loss rises from {from} to {to}. Choose a smaller learning rate.", { from, to });
+    if (others) return say("Another {others}: another number, {to}. There is no record to compare it with.", { others, to });
     const unequal = [...bitsOf(last)].flatMap((bit, k) => (bit === bitsOf(record)[k] ? [] : [k + 1]));
-    return `The last of ${many} losses is ${short(last)}. `
-      + (unequal.length ? `Of its 64 bits these differ from the course's: ${unequal.join(", ")}.` : "All 64 bits are equal to the course's.");
+    return say("The last of {many} losses is {to}. ", { many, to })
+      + (unequal.length ? say("Of its 64 bits these differ from the course's: {bits}.", { bits: unequal.join(", ") }) : say("All 64 bits are equal to the course's."));
   }
 
   async function programs() {
     if (typeof PROGRAMS !== "undefined") return true;
     await new Promise((resolve) => document.head.append(element("script", { src: place.dataset.file, onload: resolve, onerror: resolve })));
     if (typeof PROGRAMS !== "undefined") return true;
-    said.textContent = `The programs are not here: ${place.dataset.file} cannot be read.`;
+    said.textContent = say("The programs are not here: {file} cannot be read.", { file: place.dataset.file });
     return false;
   }
 
@@ -268,7 +268,8 @@ function training(place) {
         last = found.at(-1);
         if (Number.isFinite(last)) points.push([found.reduce((sum, loss) => sum + loss, 0) / found.length, Math.min(...found), Math.max(...found)]);
       }
-      if (done < steps) said.textContent = `Training ${tasks[task.value].name} by the program of level ${level.value}: ${steps.toLocaleString("en")} steps.`;
+      const named = { name: tasks[task.value].name, level: level.value, steps: steps.toLocaleString("en") };
+      if (done < steps) said.textContent = say("Training {name} by the program of level {level}: {steps} steps.", named);
       tell(yours[0], last);
       showBits(find(".bits"), record === null ? null : bitsOf(record), bitsOf(last));
       draw();
@@ -278,15 +279,17 @@ function training(place) {
     draw();
     if (!Number.isFinite(last)) done = losses.findIndex((loss) => !Number.isFinite(loss)) + 1;
     place.losses = losses.slice(0, done); // all of them, for whoever looks closer
-    const way = last < losses[0] ? "falls" : "rises", end = Number.isFinite(last) ? short(last) : "more than 64 bits can hold";
-    find(".curve").setAttribute("aria-label", `the loss ${way} from ${short(losses[0])} to ${end} in ${done.toLocaleString("en")} steps`);
+    const end = Number.isFinite(last) ? short(last) : say("more than 64 bits can hold");
+    const ways = { from: short(losses[0]), end, steps: done.toLocaleString("en") };
+    find(".curve").setAttribute("aria-label", last < losses[0]
+      ? say("the loss falls from {from} to {end} in {steps} steps", ways) : say("the loss rises from {from} to {end} in {steps} steps", ways));
     said.textContent = verdict(last, done, losses[0], points.at(-1)?.[0]);
     const time = await measured();
     if (turn === mine) yours[1].textContent = `${short(time, 2)} µs`;
   }
 
   function begin(speed) {
-    train(speed).catch((error) => { said.textContent = `It cannot train here: ${error.message}`; });
+    train(speed).catch((error) => { said.textContent = say("It cannot train here: {why}", { why: error.message }); });
   }
 
   find("form").addEventListener("submit", (event) => {
@@ -302,7 +305,7 @@ function training(place) {
   sliders();
   if (typeof WebAssembly !== "object") {
     for (const each of place.querySelectorAll("button, select, input")) each.disabled = true;
-    said.textContent = "This browser has no WebAssembly, so it cannot run the programs. On your own computer the notebooks run them.";
+    said.textContent = say("This browser has no WebAssembly, so it cannot run the programs. On your own computer the notebooks run them.");
   }
 }
 
