@@ -157,7 +157,8 @@ def test_a_mean_of_few_numbers_of_none_and_of_both_dtypes():
                 assert found.dtype == dtype and found.shape == right.shape, (shape, axis, found)
                 assert np.array_equal(found, right, equal_nan=True), (shape, axis, found)
         assert float(reduce_mean(constant(3.0, dtype))) == 3.0
-    assert "int64; cast it" in raised(lambda: reduce_mean([1, 2])), raised(lambda: reduce_mean([1, 2]))
+    if "levels_more.kernels" not in sys.modules:  # the core alone: levels_more divides whole numbers
+        assert "int64; cast it" in raised(lambda: reduce_mean([1, 2]))
 
 
 def test_a_mean_has_the_same_bits_in_batches_of_one_row_and_in_a_shorter_last_one():
