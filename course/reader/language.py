@@ -34,7 +34,10 @@ def spoken() -> str:
     """Return the language of this process: what was chosen, else that of the folder of the running notebook."""
     if SPOKEN:
         return SPOKEN[-1]
-    folder = Path(os.getcwd())
+    try:
+        folder = Path(os.getcwd())
+    except OSError:  # it has been removed
+        return ""
     parts = folder.relative_to(ROOT).parts if ROOT in folder.parents else ()
     return parts[1] if parts[1:2] and parts[0] in ("notebooks", "mine") and parts[1] in CATALOGS else ""
 
