@@ -173,7 +173,7 @@ REDUCTIONS = {"reduce_sum": np.sum, "reduce_mean": np.mean, "reduce_max": np.max
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of the mean of nothing
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(sorted(REDUCTIONS.keys() & OPS)),
     arrays.arrays(DTYPES, arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5), elements=NUMBERS),
