@@ -1178,6 +1178,7 @@ exercises.check("05-1", fit_until)
 # | [more/05_table](more/05_table.ipynb) | from a file of numbers, words and gaps to a model that answers requests |
 # | [more/05_scikit_learn](more/05_scikit_learn.ipynb) | estimators that pass scikit-learn's tests, and work with all of scikit-learn |
 # | [more/05_cost](more/05_cost.ipynb) | the parts of one step, other libraries, where float32 and float64 part, and a summary of your machine |
+# | [more/05_differences](more/05_differences.ipynb) | where the same line gives another number in another library, or in its next release |
 # | [more/05_machines](more/05_machines.ipynb) | any number of processes train one net, and end on the same bits |
 # | [more/05_text](more/05_text.ipynb) | a small transformer learns to write, on your ops and on your kernel |
 #
