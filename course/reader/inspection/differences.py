@@ -127,12 +127,16 @@ def _as_text(row):
     return found + textwrap.wrap(f"levels: {row.ours}", 100, initial_indent="    ", subsequent_indent="        ")
 
 
-def as_html(rows):
-    """The rows as HTML: each question, which has the row's key as its anchor; its answers, places, and `levels`."""
+def as_html(rows, anchored=False):
+    """The rows as HTML: each question, its answers, its places, and `levels`.
+
+    anchored: whether a link can lead to a row, by its key. No row may stand twice on a page with anchors.
+    """
     heads = "".join(f'<th scope="col" {CELL}>{head}</th>' for head in HEADS)
     parts = [f'<table class="differences" style="table-layout:fixed;width:100%"><thead><tr>{heads}</tr></thead>']
     for row in rows:
-        parts.append(f'<tbody id="{row.key}"><tr><th scope="rowgroup" colspan="2" {ASKED}>{coded(row.asked)}</th></tr>')
+        anchor = f' id="{row.key}"' * anchored
+        parts.append(f'<tbody{anchor}><tr><th scope="rowgroup" colspan="2" {ASKED}>{coded(row.asked)}</th></tr>')
         for answer, those in who(row).items():
             named = "<br>".join(map(html.escape, those))
             parts.append(f"<tr><td {CELL}><code>{html.escape(answer)}</code></td><td {CELL}>{named}</td></tr>")
