@@ -57,7 +57,10 @@ def plan_quotient(op, function, *inputs, **attrs):
     """Plan a division. Whole numbers give float64, as in NumPy. Raises what the core's planner raises."""
     if any(x.dtype.kind != "i" for x in inputs):
         return plan_elementwise(op, function, *inputs, **attrs)
-    return plan_loop(op, function, inputs, broadcast(op, inputs, **attrs or {"shape": None}), np.dtype(np.float64))
+    number_names(op, function, inputs, {})
+    same_dtype(op, *inputs, kinds="i")
+    shape = broadcast(op, inputs, attrs.get("shape"))
+    return plan_loop(op, function, inputs, shape, np.dtype(np.float64))
 
 
 PLANNERS["divide", "cpu"] = plan_quotient

@@ -86,7 +86,7 @@ except Exception as why:
 # writes its result back. Elementwise ops that follow each other could share one loop instead, also written with the
 # assembler. Then the values stay in registers. This is called **fusion**.
 #
-# ## Which ops share a loop? (7 min)
+# ## Which ops share a loop? (8 min)
 #
 # We go through the ops in order and collect them in **units**. If an op reads the results of units of its own shape,
 # these units and the op become one. A unit that any other op reads is closed, because it must run before that op. So

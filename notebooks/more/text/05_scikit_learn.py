@@ -26,7 +26,7 @@ from levels_more.high_level.sklearn import DNNClassifier, DNNRegressor, Estimato
 task = tasks.linear()
 
 # %% [markdown]
-# ## Three estimators (24 min)
+# ## Three estimators (27 min)
 #
 # scikit-learn is the other great library of the field. Its pipelines, searches and scores work with every
 # **estimator**, a class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours

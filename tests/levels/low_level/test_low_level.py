@@ -595,6 +595,8 @@ def test_dtypes():
     assert constant([True]).dtype == np.bool_ and constant(constant([1.0], "f8")).dtype == np.float64
     assert (constant([1.0], "f8") * 2 + 0.5).dtype == np.float64 and (2.0 / constant([1.0])).dtype == np.float32
     assert cast(constant([1.5, -1.5]), "i8").numpy().tolist() == [1, -1]
+    half = constant([1]) / 2  # whole numbers give float64, as in NumPy and TensorFlow
+    assert half.dtype == np.float64 and half.numpy().tolist() == [0.5]
     x = constant(np.full((2, 2), 0.5), "f4")
     for f in (exp, softmax, reduce_max, transpose):
         assert f(x).dtype == np.float32, f
@@ -617,7 +619,9 @@ def test_dtypes():
         lambda: constant([1.0]) * np.float64(2),
         lambda: np.ones(1) * constant([1.0]),
         lambda: concat([constant([1.0]), constant([1.0], "f8")]),
-        lambda: constant([1]) / 2,
+        lambda: constant([1]) / 2.0,
+        lambda: constant([1]) / constant([2.0]),
+        lambda: constant([True]) / True,
         lambda: constant(np.zeros(2, "f2")),
         lambda: constant(np.zeros(2, ">f8")),
         lambda: Variable([1.0]).assign(np.ones(1)),
