@@ -1953,19 +1953,24 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# Here is the line in three spellings, 200 steps each. The formula is the same; `model`, `backward` and `update`
-# differ. (In ours, the mark `# loss` stands one line earlier, at the error.)
+# This is the line in three spellings, 200 steps each. Only `model`, `backward` and `update` differ. (In ours, `# loss`
+# stands one line earlier, at the error.)
 
 # %%
 framework_programs.beside(task, linear_regression)
 
 # %% [markdown]
-# These places in their source and ours answer six questions:
+# Six questions, with places in their source and ours:
 
 # %% tags=["hide-input"]
 real_ones.table(3)
 
 # %% [markdown]
+# [Slopes differ](more/05_differences.ipynb) in
+# [clamp](more/05_differences.ipynb#slope_of_clamp_at_its_bounds),
+# [maximum](more/05_differences.ipynb#slope_of_maximum_of_equals), [max](more/05_differences.ipynb#slope_of_max_along_an_axis_with_ties),
+# [abs](more/05_differences.ipynb#slope_of_abs_at_0), [norm](more/05_differences.ipynb#slope_of_a_norm_at_0).
+#
 # ## What you do differently now (1 min)
 #
 # A gradient comes from a walk over a record. If a gradient is missing, you look for a step that the record did not

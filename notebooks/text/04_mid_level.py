@@ -502,8 +502,9 @@ checks.answer_to("04-certain")
 # So p is **clipped**: it stays between 1e-7 and 1 - 1e-7. The loss is finite, but the gradient is 0: where p is
 # clipped, the loss does not depend on p. So the model learns nothing from the worst mistake of all. The cure is to
 # compute the loss from the **logit**, the number that goes into the sigmoid. The option `from_logits` in
-# `more/04_metrics` does that. (Keras does it by itself if a model ends in a sigmoid. In Keras 3.15 a logit of -200
-# gives the loss 200 and a gradient of size 1. If Keras is given only a probability, it clips as we do.)
+# `more/04_metrics` does that. (On TensorFlow, Keras does it by itself if a model ends in a sigmoid. In Keras 3.15 a
+# logit of -200 then gives the loss 200 and a gradient of size 1. On PyTorch and JAX, or if it is given only a
+# probability, Keras clips as we do.)
 #
 # **A good place to stop.** You have layers, and two losses that say how wrong their predictions are. This is the end of
 # the first sitting.
@@ -1233,6 +1234,13 @@ from course.reader.inspection import framework_programs
 framework_programs.beside(rings, dnn_classifier)
 
 # %% [markdown]
+# Parts of the same name follow other rules ([more/05_differences](more/05_differences.ipynb)):
+# [the loss of a certain mistake](more/05_differences.ipynb#cross_entropy_of_a_certain_mistake),
+# [of weighted rows](more/05_differences.ipynb#cross_entropy_with_weights),
+# [of a row and a column](more/05_differences.ipynb#loss_of_a_column_and_a_row),
+# [Adam with a tiny gradient](more/05_differences.ipynb#adam_with_a_tiny_gradient),
+# [momentum after a new rate](more/05_differences.ipynb#momentum_and_a_new_rate).
+#
 # ## What you do differently now (1 min)
 #
 # You print the shapes of `y` and `y_pred` before you trust a loss, because

@@ -1090,8 +1090,8 @@ walk.down((task, linear_regression), (rings, dnn_classifier))
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# Here is the net in TensorFlow, in PyTorch and in `levels`, on the same batches. In which of them does one line do the
-# work of four rows? (In [more/05_tensorflow](more/05_tensorflow.ipynb), the first two run on `levels`.)
+# Here is the net in TensorFlow, PyTorch and `levels`, on the same batches. Where does one line do the work of four
+# rows? (The first two [run on `levels`](more/05_tensorflow.ipynb), too.)
 
 # %%
 from course.reader.inspection import framework_programs, real_ones
@@ -1099,13 +1099,13 @@ from course.reader.inspection import framework_programs, real_ones
 framework_programs.beside(rings, dnn_classifier)
 
 # %% [markdown]
-# This table answers six questions, with places in their source and in ours:
+# Six questions, with places in their source and ours:
 
 # %% tags=["hide-input"]
 real_ones.table(5)
 
 # %% [markdown]
-# What the programs do not show:
+# Not in the programs:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
@@ -1113,6 +1113,12 @@ real_ones.table(5)
 # | one step | `train_step(data)` | `training_step(batch, batch_idx)` in Lightning | `train_step(x, y)` |
 # | evaluate and predict | `model.evaluate`, `model.predict` | a loop, `model(x)`, under `torch.no_grad()`; torchkeras has `evaluate` | `model.evaluate`, `model.predict` |
 # | callbacks | `callbacks=[tf.keras.callbacks.Callback()]` | Lightning's `callbacks=[Callback()]` | `callbacks=[Callback()]` |
+#
+# Numbers that differ ([more/05_differences](more/05_differences.ipynb)):
+# [a quarter of ten](more/05_differences.ipynb#a_quarter_of_ten_rows),
+# [a patience of 1](more/05_differences.ipynb#patience_of_a_plateau),
+# [after a NaN](more/05_differences.ipynb#early_stopping_after_a_nan),
+# [the loss of `fit`](more/05_differences.ipynb#loss_of_fit_and_of_evaluate).
 #
 # ## What you do differently now (1 min)
 #
@@ -1178,6 +1184,7 @@ exercises.check("05-1", fit_until)
 # | [more/05_table](more/05_table.ipynb) | from a file of numbers, words and gaps to a model that answers requests |
 # | [more/05_scikit_learn](more/05_scikit_learn.ipynb) | estimators that pass scikit-learn's tests, and work with all of scikit-learn |
 # | [more/05_cost](more/05_cost.ipynb) | the parts of one step, other libraries, where float32 and float64 part, and a summary of your machine |
+# | [more/05_differences](more/05_differences.ipynb) | where the same line gives another number in another library, or in its next release |
 # | [more/05_machines](more/05_machines.ipynb) | any number of processes train one net, and end on the same bits |
 # | [more/05_text](more/05_text.ipynb) | a small transformer learns to write, on your ops and on your kernel |
 #

@@ -20,12 +20,13 @@ from course.author.builder import po
 from course.author.builder.files import environment
 from course.author.setup import index_page
 from course.author.site import alive, names, stored_run, trains
-from course.reader.inspection import real_ones
+from course.reader.inspection import differences, real_ones
 from course.reader.inspection.source_index import places
 from course.reader.language import CATALOGS, later, say, speaking, spoken
 from course.reader.notebooks.minutes import trail_takes
 from course.reader.notebooks.names import ROOT, language_of, more_in, names_in, notebook_path, trail_in, translated_in
 from course.reader.notebooks.stored import hash_of
+from course.reader.programs import lines
 from course.terminal.arguments import parser
 
 PAGES = Path(__file__).resolve().parent / "pages"
@@ -47,6 +48,8 @@ STAGES = {
     "04_mid_level": "4",
 }  # the stage that a notebook's links to the walk lead to; the first for other notebooks
 REAL_ONES = "real_ones.md"
+DIFFERENCES = "differences.md"
+ROW = r"\[([^]]*)\]\((?:more/)?05_differences\.ipynb#(\w+)\)"  # in Jupyter, a link to the notebook; here, to a row
 STILL = later("*This figure moves in JupyterLab only.*")
 
 
@@ -91,7 +94,10 @@ def source_hash(root):
         "po/**/*.po",
     ):
         paths += root.glob(pattern)
-    paths += [path for path in PAGES.rglob("*") if path.is_file()] + [*notebooks(root), root / "requirements-test.lock"]
+    paths += [path for path in PAGES.rglob("*") if path.is_file()] + [
+        *root.glob("course/reader/programs/differences.*")
+    ]
+    paths += [*notebooks(root), root / "requirements-test.lock"]
     return hash_of(sorted((path.relative_to(root).as_posix(), path.read_bytes().hex()) for path in {*paths}))
 
 
@@ -105,6 +111,8 @@ def lay_out(root, source):
             (source / page.name).write_text(landing(root, page), encoding="utf-8")
     page = (PAGES / REAL_ONES).read_text(encoding="utf-8").replace("{{real ones}}", answers(root))
     (source / REAL_ONES).write_text(page, encoding="utf-8")
+    page = (PAGES / DIFFERENCES).read_text(encoding="utf-8").replace("{{differences}}", differing())
+    (source / DIFFERENCES).write_text(page, encoding="utf-8")
     (source / trains.FOLDER).mkdir()
     (source / trains.FOLDER / "programs.js").write_text(trains.programs_file(), encoding="utf-8")
     (source / "api").mkdir()
@@ -163,14 +171,31 @@ def answers(root):
     return real_ones.as_html([(question, question.place(index)) for question in real_ones.QUESTIONS], link)
 
 
+def differing():
+    """All stored questions, in Markdown: those on which libraries differ, by what they are about, then the others."""
+    rows = lines.rows()
+    parts = differences.grouped(row for row in rows if differences.differs(row))
+    parts["Where all agree"] = [row for row in rows if not differences.differs(row)]
+    return "\n\n".join(
+        f"## {title}\n\n```{{raw}} html\n{differences.as_html(those, anchored=True)}\n```"
+        for title, those in parts.items()
+    )
+
+
 def notebooks(root=ROOT):
     return [path for depth in ("", "*/", "*/*/") for path in sorted(root.glob(f"notebooks/{depth}*.ipynb"))]
 
 
 def prepare(notebook, folder, here):
-    """Turn a notebook into a page: add anchors of exported cells, figures that move or a note, and a trainer."""
+    """Turn a notebook into a page: add anchors of exported cells, figures that move or a note, and a trainer.
+
+    Links to rows of differences, and to pages of the site, are made to lead there.
+    """
     cells = []
     for number, cell in enumerate(notebook["cells"], 1):
+        if cell["cell_type"] == "markdown":
+            text = re.sub(ROW, rf'<a href="{here}differences.html#\2">\1</a>', "".join(cell["source"]))
+            cell["source"] = re.sub(rf"\]\((?:\.\./)*{HERE}", f"]({here}", text)
         if names.exported(cell):
             anchor = f'<span id="cell-{number}"></span>'
             cells.append({"cell_type": "markdown", "metadata": {}, "source": anchor, "id": f"anchor-{number}"})

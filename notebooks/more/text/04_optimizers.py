@@ -26,7 +26,8 @@ from levels_more.mid_level.optimizers import AdamW, ExponentialDecay, PiecewiseC
 # With **momentum** an optimizer adds a part of its last step to the next one. Steps in the same direction add up, to at
 # most 1 / (1 - momentum) times their length. Steps to and fro cancel ([Polyak,
 # 1964](https://doi.org/10.1016/0041-5553%2864%2990137-5)). (Here the learning rate is part of the velocity, as in
-# Keras. PyTorch multiplies by it afterwards, which makes a difference when the rate changes.)
+# Keras. PyTorch multiplies by it afterwards, which makes
+# [a difference when the rate changes](05_differences.ipynb#momentum_and_a_new_rate).)
 #
 # Nesterov's form takes the gradient where the velocity is about to lead, and not where w is now ([Sutskever et al.,
 # 2013](https://proceedings.mlr.press/v28/sutskever13.html)). The core's `SGD` has no momentum. Its subclass in

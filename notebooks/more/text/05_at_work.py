@@ -107,7 +107,8 @@ checks.answer_to("05-at-work-text")
 # Compared with `predict`, the last digits may differ, because `onnxruntime` adds in whatever order suits the processor.
 # (In float32 the two agree to a millionth.) A very small probability may differ by more, because `onnxruntime` computes
 # the sigmoid in another way: in version 1.31.1, the sigmoid of -40 is 0.0, whose logarithm is -infinity. In float32
-# that of -18 is 0.0 already, and a tanh can be a little above 1.
+# [that of -20](05_differences.ipynb#sigmoid_of_minus_20) is 0.0 already, and
+# [a tanh](05_differences.ipynb#tanh_above_1) can be a little above 1.
 #
 # ## Wrong questions (2 min)
 #

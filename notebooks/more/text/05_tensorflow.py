@@ -209,6 +209,8 @@ page.source(keras_optimizers.Adam)
 # | log of 0 | p is clipped at 1e-7, unless a sigmoid or softmax layer gave it: then the logit that made p is used | the logarithm is clipped at -100 |
 # | training mode | `layer(x, training=True)` | `layer.train()`, `layer.eval()` |
 #
+# `05_differences` has many more such rules, as each library answered when it was asked.
+#
 # ## torchkeras (4 min)
 #
 # PyTorch has no `fit`: you write the loop. torchkeras wraps a module, a loss and an optimizer into a model that has a

@@ -14,6 +14,7 @@ from course.author import site as reading
 from course.author.build import ROOT
 from course.author.house import LEVELS  # noqa: E402
 from course.author.site import names  # noqa: E402
+from course.reader.programs import lines  # noqa: E402
 
 
 class Page(HTMLParser):
@@ -115,6 +116,27 @@ def test_the_real_ones_lead_to_the_cells_that_write_them(site, pages):
     theirs = [link for link in leads if re.match(r"https://github\.com/[\w/-]+/blob/[0-9a-f]{40}/", link)]
     assert len(ours) == 12 and len(theirs) == 24 and "{{" not in (site / "real_ones.html").read_text(encoding="utf-8")
     assert 'href="real_ones.html"' in (site / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_differences_stand_on_one_page_made_of_the_stored_rows(site, pages):
+    path = (site / "differences.html").resolve()
+    keys = {row.key for row in lines.rows()}
+    text = path.read_text(encoding="utf-8")
+    assert len(keys) > 90 and keys <= pages[path].anchors and "{{" not in text
+    assert all(text.count(f'id="{key}"') == 1 for key in keys)
+    leads = [link for other, page in pages.items() if other != path for _, link in page.leads]
+    rows = {link.partition("#")[2] for link in leads if "differences.html#" in link}
+    assert len(rows) >= 10 and rows <= keys, "notebooks 03 to 05 lead to rows"
+
+
+def test_a_link_to_a_row_leads_to_its_page():
+    words = (
+        "[A clamp](more/05_differences.ipynb#slope_of_abs_at_0), [all](../../course/author/site/pages/differences.md)"
+    )
+    notebook = {"cells": [{"cell_type": "markdown", "source": [words], "metadata": {}}]}
+    reading.prepare(notebook, None, "../../")
+    told = '<a href="../../differences.html#slope_of_abs_at_0">A clamp</a>, [all](../../differences.md)'
+    assert [cell["source"] for cell in notebook["cells"]] == [told]
 
 
 def test_words_lead_to_the_glossary_once_on_a_page(site):
