@@ -87,7 +87,7 @@ COMMANDS = {  # name: (its line of help, its arguments)
     "test": (
         "two minutes of tests: the levels, the notebooks, a sample of the rest (--all runs all but a few)",
         [
-            argument("--all", action="store_true", help="every test but the weekly ones: 20 to 45 minutes"),
+            argument("--all", action="store_true", help="every test but the weekly ones: 10 to 25 minutes"),
             argument(
                 "--weekly",
                 action="store_true",
