@@ -18,6 +18,8 @@ import tomllib
 import warnings
 from typing import NamedTuple
 
+import numpy as np
+
 from course.reader.programs import FOLDER, here
 
 CORNERS = FOLDER / "corners.toml"
@@ -217,8 +219,6 @@ def _numbers(listed, dtype):
     if isinstance(listed, list):
         return f"[{', '.join(_numbers(each, dtype) for each in listed)}]"
     if isinstance(listed, float) and dtype in ("float32", "float16"):
-        import numpy as np
-
         return repr(float(str(np.dtype(dtype).type(listed))))
     return repr(listed)
 
