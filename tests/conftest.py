@@ -361,7 +361,9 @@ def pytest_xdist_node_collection_finished(node, ids) -> None:
 
 def pytest_unconfigure(config) -> None:
     if is_quick(config):
-        print("All but the weekly tests, in ten to twenty-five minutes on two processors:  python3 -m course test --all")
+        print(
+            "All but the weekly tests, in ten to twenty-five minutes on two processors:  python3 -m course test --all"
+        )
 
 
 def pytest_report_header(config) -> str:

@@ -135,7 +135,7 @@ print(*[line for line in program.text.splitlines() if " = f" in line], sep="\n")
 # Each of these lines was written by the op's scalar function, the same one that makes the kernel of level 2. The lanes
 # hold neighbouring numbers that are never added to each other. So lanes reorder nothing, and float64 has them, too.
 #
-# ## Products and sums (6 min)
+# ## Products and sums (7 min)
 #
 # Which programs are still missing? The most important is the matrix product. It is the tile of
 # [more/02_matmul](02_matmul.ipynb) again, in another shape: it is two registers wide. Their lanes hold neighbours in a

@@ -164,7 +164,7 @@ checks.answer_to("05-machines-gradient")
 # depends on the number of ranks: train on four instead of two, and you get another net. A bug that shows on eight
 # machines may not show on one.
 #
-# ## Gather rows, not gradients (6 min)
+# ## Gather rows, not gradients (7 min)
 #
 # Can we avoid that? A gradient is a sum over rows. If every rank has *all rows* of that sum and adds them in order, the
 # result does not depend on the number of ranks. The rows themselves are cheap to split: in a matrix product, a bias or
@@ -260,7 +260,7 @@ checks.answer_to("05-machines-weights")
 # In float32 the course accepts other last bits in exchange for speed. Each rank adds its own rows, and then the sums
 # are added. That is less work, but the last bits depend on the number of ranks.
 #
-# ## More rows than one machine holds (4 min)
+# ## More rows than one machine holds (5 min)
 #
 # Where bits are given up anyway, no rank needs all rows. In float32 `fit` also takes a `Dataset` of a rank's own rows:
 # a `shard`, an array that only this rank has read, a `np.memmap`, or a generator. The k-th batches of all ranks are one
@@ -507,7 +507,7 @@ print("alone ", digest(net.get_weights()))
 # %% [markdown]
 # Two ranks began, one was killed, three finished the training, and the result is the same in every bit.
 #
-# ## A thousand machines, on paper (4 min)
+# ## A thousand machines, on paper (5 min)
 #
 # The formula also predicts a large cluster. Let a step take 0.1 s on one machine, let 10 million weights take 40 MB,
 # and let the network have a latency of 20 µs and a bandwidth of 10 GB/s. We keep the batch of 8,192 rows and split it

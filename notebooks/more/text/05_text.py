@@ -514,7 +514,7 @@ print(f"compiled, measured {1e3 * seconds(lambda: step(*batch), repeats=30):.2f}
 checks.answer_to("05-text-compiled")
 
 # %% [markdown]
-# ## Beside PyTorch (3 min)
+# ## Beside PyTorch (4 min)
 #
 # `course/reader/programs/text/torch/low_characters.py` is this net in PyTorch. It starts from stored weights. PyTorch 2.13 ran
 # it for 200 steps, and the losses are stored, too. Here is ours, from the same weights and on the same windows:
