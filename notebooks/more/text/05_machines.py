@@ -267,8 +267,7 @@ checks.answer_to("05-machines-weights")
 # batch together. If the rows of a rank are used up, it takes part with a batch of no rows, until all have none.
 
 # %%
-program = """
-import numpy as np
+sharded = """
 from course import tasks
 from levels_more.distributed import DistributedDataParallel, world
 from levels_more.high_level import Sequential
@@ -276,19 +275,20 @@ from levels_more.mid_level import Adam, Dataset, Dense
 
 rank, size = world().rank, world().size
 task = tasks.rings()
-x, y = task.x.astype("f4")[rank::size], task.y.astype("f4")[rank::size]
-own = Dataset.from_tensor_slices((x, y)).batch(100 // size)
-net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
-net.build((None, 2), "float32")
-net.set_weights([weight.astype("f4") for weight in task.weights])
-net.compile(Adam(0.01), "binary_crossentropy")
-history = DistributedDataParallel(net).fit(own, epochs=3, verbose=0)
+mine = task.x.astype("f4")[rank::size], task.y.astype("f4")[rank::size]
+own = Dataset.from_tensor_slices(mine).batch(100 // size)
+single = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
+single.build((None, 2), "float32")
+single.set_weights([weight.astype("f4") for weight in task.weights])
+single.compile(Adam(0.01), "binary_crossentropy")
+losses = DistributedDataParallel(single).fit(own, epochs=3, verbose=0).losses
+count = len(mine[0])
 """
-ranks.execute(program, block=True)
-alone = {}
-exec(program, alone)
-here, there = alone["history"].losses, ranks["history"][0].losses
-print("rows of a rank:", ranks["len(x)"], "of", len(alone["x"]))
+ranks.execute(sharded, block=True)
+by_itself = {}
+exec(sharded, by_itself)
+here, there = by_itself["losses"], ranks["losses"][0]
+print("rows of each rank:", ranks["count"], "of", by_itself["count"])
 print("steps:", len(here), "and", len(there))
 print("losses of two ranks within 1e-5 of those of one process:", np.allclose(here, there, 1e-5, 0))
 
