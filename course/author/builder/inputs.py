@@ -87,15 +87,19 @@ def imports_in(tree: ast.AST, package: str) -> set[str]:
     return found
 
 
+PAGES = "course", "author", "site", "pages"  # what the site shows decides no output of a notebook
+
+
 def named_by(root: Path, sources: list[str], texts: list[str]) -> set[Path]:
     """Return the files in data/ and PACKAGES, but modules, whose name or folder is quoted in one of these sources.
 
-    A file that no source or text of the project names is included too, because any module may read it.
+    A file that no source or text of the project names is included too, because any module may read it. The pages of the
+    site are left out.
     """
     every = [source_of(path) for package in (*PACKAGES, "levels") for path in root.glob(f"{package}/**/*.py")] + texts
     found = set()
     for folder in (root / part for part in ("data", *PACKAGES)):
-        for path in {*folder.rglob("*")} - {*(root / answers.FOLDER).rglob("*")}:
+        for path in {*folder.rglob("*")} - {*(root / answers.FOLDER).rglob("*")} - {*root.joinpath(*PAGES).rglob("*")}:
             beside = next((p for p in path.parents if p > folder and (p / "__init__.py").exists()), folder)
             within = path.relative_to(beside).parts
             if path.is_file() and path.suffix != ".py" and not any(part.startswith((".", "__")) for part in within):
