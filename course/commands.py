@@ -163,7 +163,7 @@ def beat(arguments):
 
 
 def grade(arguments):
-    from course.teacher.grading.grade import main
+    from course.teacher.grading.whole_class import main
 
     return main(arguments)
 

@@ -9,7 +9,8 @@ from course.author.bench.libraries import LIBRARIES, install, open_peers
 from course.author.bench.measure import FULL, GROWTH, QUICK, colds, measure, several, starts
 from course.author.bench.report import FOLDER, full_name, machine, number, quickest, report
 from course.reader.figures.bench import raced
-from course.terminal.arguments import SECTIONS, parser
+from course.terminal.arguments import parser
+from course.terminal.kinds import SECTIONS
 
 
 def main(argv):

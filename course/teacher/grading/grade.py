@@ -1,7 +1,6 @@
-"""`python3 -m course grade FOLDER`: test every student's blanks and exercises on numbers drawn for that student.
+"""Test the blanks and exercises of one student's notebook, on numbers drawn for that student.
 
-FOLDER holds a folder for each student, with their notebooks anywhere inside, or notebooks named after students
-(anna_02_kernels.ipynb). Each notebook runs in a separate process (`sandbox.worker`), confined as far as the system
+Each notebook runs in a separate process (`sandbox.worker`), confined as far as the system
 can do it (`sandbox.isolation`), on the built levels of this course, in a copy of the project without checks and
 solutions. That process answers questions. This one asks, compares, and never runs a student's code. So a student's code
 can neither read the right answers nor write its own results. A mistake in an earlier notebook, an endless loop or a
@@ -9,15 +8,11 @@ crash fails only its own exercise.
 """
 
 import contextlib
-import csv
 import hashlib
 import json
-import multiprocessing
 import re
-import sys
 import tempfile
 import time
-from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,22 +20,15 @@ from course.reader.cases import Blank, CapturedOutput, Wrong
 from course.reader.exercises import EXERCISES
 from course.reader.exercises.blanks import answers_of, compare_answers
 from course.reader.exercises.judge import judge_answers
-from course.reader.notebooks.cells import BuildError
-from course.reader.notebooks.names import ROOT, level_of, named, names_in
-from course.teacher.grading import reports
 from course.teacher.grading.own_notebooks import (
     CHECK,
     blanks_in,
     copy_without_solutions,
-    keys_of,
     level_under,
     reference_solution,
     stubs,
-    texts,
 )
-from course.teacher.sandbox.isolation import PROTECTIONS
 from course.teacher.sandbox.process import START_TIMEOUT, UNASKED, Process, ProcessEnded
-from course.terminal.arguments import parser
 
 LARGEST = 50 << 20  # bytes of a notebook
 SECTION = re.compile(r"^(## Exercises|from course\.reader import exercises|exercises\.check\()", re.MULTILINE)
@@ -55,38 +43,6 @@ class Row(NamedTuple):
     state: str  # one of reports.STATES
     text: str
     seed: int
-
-
-# Submissions.
-
-
-def submissions(folder: Path, names: list[str]) -> dict[str, dict[str, Path]]:
-    """{student: {notebook: file}}. A file that is none of the course's notebooks is listed under its own name."""
-    found = {path.name: {} for path in sorted(folder.iterdir()) if path.is_dir() and path.name[0] not in "._"}
-    paths = [path.relative_to(folder) for path in folder.rglob("*.ipynb") if path.is_file()]
-    for path in sorted(paths, key=lambda path: (len(path.parts), path.stem not in names, path)):
-        if any(part.startswith(".") for part in path.parts):
-            continue  # hidden folders: Jupyter's checkpoints, and what the course keeps
-        name = notebook_of(folder / path, names)
-        alone = re.sub(r"^[\W_]+|[\W_]+$", "", path.stem.replace(name, "")) or path.stem
-        theirs = found.setdefault(path.parts[0] if len(path.parts) > 1 else alone, {})
-        if name in theirs:
-            first = theirs[name].relative_to(folder)
-            print(plain(f"{path.as_posix()} is left out: {first.as_posix()} is there too"))
-        theirs.setdefault(name, folder / path)
-    return found
-
-
-def notebook_of(path: Path, names: list[str]) -> str:
-    """Which of the course's notebooks a file is, by its name or by its call of `build.watch`; else its own name."""
-    for name in names:
-        if name in path.stem:
-            return name
-    with contextlib.suppress(OSError):
-        watched = re.search(rb'build\.watch\(\\"(?:more/|trail/)?(\w+)\\"\)', path.read_bytes())
-        if watched and watched[1].decode() in names:
-            return watched[1].decode()
-    return path.name
 
 
 def seed_of(student: str) -> int:
@@ -228,129 +184,3 @@ def state_of(process, seconds: float, key: str, handed: bool, failed: str | None
         found = compare_answers(key, answer, answers_of(reference_solution(key), CapturedOutput()), seed)
         return ("right" if found.state == "other bits" else found.state), found.text
     return judge_answers(key, answer, seed)
-
-
-# The whole class.
-
-
-class Assignment(NamedTuple):
-    """What a class is graded on."""
-
-    keys: dict[str, list[str]]  # {notebook: the keys of its functions and exercises}
-    named: bool  # it was named: then a notebook that a student did not hand in counts as missing
-    counted: set[str]  # the keys that count in the total
-
-
-def assignment_of(root: Path, names: list[str], keys: list[str], depth: str) -> Assignment:
-    """Return what is graded: the notebooks and keys with these names or, if none is named, all of them.
-
-    The functions of the notebooks count in the total, and their optional exercises only if `keys` names them.
-    Raises BuildError for an unknown notebook or key.
-    """
-    chosen = list(dict.fromkeys(Path(named(root, name)).name for name in names)) or list(texts(root))
-    held = {name: keys_of(root, name, depth) for name in chosen}
-    all_keys = [key for each in held.values() for key in each]
-    if unknown := [key for key in keys if key not in all_keys]:
-        raise BuildError(f"--only {unknown[0]}: there is no such key here, but {', '.join(all_keys)}")
-    if keys:
-        held = {name: [key for key in each if key in keys] for name, each in held.items()}
-        held = {name: each for name, each in held.items() if each}
-    counted = set(keys) or {key for key in all_keys if key not in EXERCISES}
-    return Assignment(held, bool(names or keys), counted)
-
-
-def graded(students: dict, assignment: Assignment, options, root: Path):
-    """Yield (student, rows) of each student, as soon as all of the student's notebooks are graded."""
-    tasks = []
-    for student, theirs in students.items():
-        for name, keys in assignment.keys.items():
-            if keys and (assignment.named or name in theirs):
-                tasks.append((student, name, theirs.get(name), keys, options.seconds, root, options.folder))
-    began = time.monotonic()
-    with pool_of(options.jobs) as pool:
-        found = iter(pool.map(grade, *zip(*tasks, strict=True))) if tasks else iter(())
-        done = 0
-        for student, theirs in students.items():
-            unknown = [f"{name}: no notebook of the course has this name" for name in theirs if name not in texts(root)]
-            rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
-            for _ in [task for task in tasks if task[0] == student]:
-                rows += next(found)
-                done += 1
-                show_progress(done, len(tasks), began)
-            yield student, rows
-
-
-def pool_of(jobs: int):
-    """An executor of this many processes; of one job, it runs in this process."""
-    if jobs == 1:
-        return Inline()
-    return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
-
-
-class Inline(Executor):
-    """An executor that runs each call when its result is asked for."""
-
-    def map(self, function, *arguments):
-        return map(function, *arguments)
-
-
-def show_progress(done: int, count: int, began: float) -> None:
-    """On a terminal, say how many notebooks are graded, and about how long the others take."""
-    if sys.stderr.isatty():
-        minutes = (time.monotonic() - began) / done * (count - done) / 60
-        print(f"\r{done} of {count} notebooks, {minutes:.0f} minutes left  ", end="", file=sys.stderr, flush=True)
-        if done == count:
-            print(file=sys.stderr)
-
-
-# On the command line.
-
-
-def main(argv: list[str], root: Path = ROOT) -> int:
-    """`python3 -m course grade`: try the functions and exercises of every student in a folder."""
-    options = parser("grade").parse_args(argv)
-    options.folder = Path(options.folder)
-    try:
-        assignment = assignment_of(root, options.notebook, options.only, options.write)
-        if not options.folder.is_dir():
-            raise BuildError(f"there is no folder {options.folder}")
-        students = submissions(options.folder, list(texts(root)))
-        if not any(students.values()):
-            raise BuildError(f"there is no notebook (.ipynb) in {options.folder}")
-        pages = reports.new_folder(options.feedback)
-        with reports.new(options.csv) as table, reports.new(options.gradebook) as gradebook:
-            tell_protections(protections(root, options.folder))
-            writer = csv.writer(table)
-            writer.writerow(Row._fields)
-            class_rows = {}
-            for student, rows in graded(students, assignment, options, root):
-                class_rows[student] = rows
-                writer.writerows(map(cell, row) for row in rows)
-                table.flush()
-                print(f"{plain(student):<24} {reports.total(rows, assignment.counted)}", flush=True)
-                if pages:
-                    reports.write_feedback(pages, student, rows)
-            print(reports.by_exercise(class_rows))
-            csv.writer(gradebook).writerows(reports.gradebook(class_rows, assignment, cell))
-    except FileExistsError as error:
-        print(f"{error.filename} is there already: move it, or give another name", file=sys.stderr)
-        return 1
-    except (BuildError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
-
-
-def tell_protections(kept: list[str]) -> None:
-    told = ", ".join(kept) or "nothing: use an account that holds nothing of value"
-    print(f"Students' code is kept from {told}.")
-    if lacking := [each for each in PROTECTIONS if each not in kept]:
-        print(f"This system cannot keep it from {', '.join(lacking)}.")
-
-
-def protections(root: Path, hidden: Path) -> list[str]:
-    """The PROTECTIONS against a student's code that this system provides."""
-    with tempfile.TemporaryDirectory(prefix="course-grade-") as folder:
-        process = Process(level_of(names_in(root)[0]), copy_without_solutions(root, Path(folder).resolve()), hidden)
-        process.end()
-    return process.protections

@@ -10,7 +10,7 @@ from course import build
 from course.reader.cases import CASES
 from course.reader.notebooks.cells import BuildError
 from course.teacher.grading import grade as grading
-from course.teacher.grading import reports
+from course.teacher.grading import own_notebooks, reports, whole_class
 from solutions import hardware
 
 
@@ -38,7 +38,7 @@ def marked(tmp_path_factory):
     for name, more in {"own": ["-j", "1"], "named": ["--notebook", "01", "-j", "2"]}.items():
         options = {part: str(out / f"{name} {part}") for part in ("csv", "feedback", "gradebook")}
         files = [each for part, path in options.items() for each in (f"--{part}", path)]
-        assert grading.main([str(folder), *files, *more]) == 0
+        assert whole_class.main([str(folder), *files, *more]) == 0
     return out
 
 
@@ -88,20 +88,20 @@ def test_what_is_there_is_not_overwritten(marked, tmp_path, capsys):
     handed_in(tmp_path, "anna", "1_hardware", [])
     for part in ("csv", "feedback", "gradebook"):
         there = marked / f"own {part}"
-        assert grading.main([str(tmp_path), f"--{part}", str(there), "-j", "1"]) == 1
+        assert whole_class.main([str(tmp_path), f"--{part}", str(there), "-j", "1"]) == 1
         assert f"{there} is there already" in capsys.readouterr().err
 
 
 def test_an_assignment_names_notebooks_and_keys():
-    every = grading.assignment_of(build.ROOT, [], [], "some")
-    assert not every.named and len(every.keys) == len(grading.texts(build.ROOT))
+    every = whole_class.assignment_of(build.ROOT, [], [], "some")
+    assert not every.named and len(every.keys) == len(own_notebooks.texts(build.ROOT))
     assert every.counted == {key for keys in every.keys.values() for key in keys if key in CASES}
-    some = grading.assignment_of(build.ROOT, ["02", "01_hardware"], ["02-1", "01-descend"], "some")
+    some = whole_class.assignment_of(build.ROOT, ["02", "01_hardware"], ["02-1", "01-descend"], "some")
     assert some == ({"02_kernels": ["02-1"], "01_hardware": ["01-descend"]}, True, {"02-1", "01-descend"})
     with pytest.raises(BuildError, match="--only 02-matmul: there is no such key here, but 01-line_slopes, "):
-        grading.assignment_of(build.ROOT, ["01"], ["02-matmul"], "some")
+        whole_class.assignment_of(build.ROOT, ["01"], ["02-matmul"], "some")
     with pytest.raises(BuildError, match="no notebook is called '07'"):
-        grading.assignment_of(build.ROOT, ["07"], [], "some")
+        whole_class.assignment_of(build.ROOT, ["07"], [], "some")
 
 
 def test_a_table_counts_each_state_of_each_exercise():

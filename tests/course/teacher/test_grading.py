@@ -25,6 +25,7 @@ from course.author.setup import depth
 from course.reader import cases, exercises
 from course.reader.notebooks import blanks
 from course.teacher.grading import grade as grading
+from course.teacher.grading import own_notebooks, whole_class
 from course.teacher.sandbox.isolation import FILES, LIMITS, NETWORK, PROCESSES, SPACE
 from solutions import hardware, kernels
 from solutions.answers import ANSWERS
@@ -63,7 +64,10 @@ def cells_of(path):
 
 def graded(path, student="bob", seconds=20, hidden=None):
     name = next(name for name in NAMES if name in path.stem)
-    asked = [*grading.keys_of(build.ROOT, name), *grading.CHECK.findall("\n".join(c.source for c in cells_of(path)))]
+    asked = [
+        *own_notebooks.keys_of(build.ROOT, name),
+        *own_notebooks.CHECK.findall("\n".join(c.source for c in cells_of(path))),
+    ]
     keys = [key for key in exercises.EXERCISES if key in asked]
     rows = grading.grade(student, name, path, keys, seconds, build.ROOT, hidden or path.parent)
     assert [row.exercise for row in rows] == keys and {row.student for row in rows} == {student}
@@ -105,7 +109,7 @@ def test_what_is_written_on_the_trail_and_at_most_is_graded(tmp_path, name):
     blank = [cell for cell in made.cells if build.blank_in(cell.source)]
     stubs = [cell.source for cell in blank]
     keys = [f"{core[:2]}-{build.blank_in(stub)}" for stub in stubs]
-    asked = [key for key in grading.keys_of(build.ROOT, path.stem, "most") if key in cases.CASES]
+    asked = [key for key in own_notebooks.keys_of(build.ROOT, path.stem, "most") if key in cases.CASES]
     assert keys and asked == sorted(keys, key=list(cases.CASES).index)
 
     def states(*keys):
@@ -150,11 +154,13 @@ def test_what_is_right_blank_wrong_and_missing(tmp_path, capsys):
     (folder / "dora").mkdir()
     (folder / "dora" / "01_hardware.ipynb").write_text('{"cells": [')
     named = "--notebook", "01,01_measuring,02", "--jobs", "1"
-    assert grading.main([str(folder), "--csv", str(table), *named]) == 0
+    assert whole_class.main([str(folder), "--csv", str(table), *named]) == 0
     with open(table, encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     states = {(row["student"], row["exercise"]): row["state"] for row in rows}
-    keys = [key for name in ("01_hardware", "01_measuring", "02_kernels") for key in grading.keys_of(build.ROOT, name)]
+    keys = [
+        key for name in ("01_hardware", "01_measuring", "02_kernels") for key in own_notebooks.keys_of(build.ROOT, name)
+    ]
     assert len(states) == len(rows) == 3 * len(keys)
 
     assert [states["Änne Ö", key] for key in ("01-2", "01-5")] == ["right"] * 2
@@ -241,7 +247,7 @@ def test_who_handed_in_what(tmp_path, capsys):
     (tmp_path / "dora.ipynb").write_text(r'"source": ["build.watch(\"04_mid_level\")"]')
     (tmp_path / "eve.ipynb").write_bytes(b"\xff")
     (tmp_path / "gus.ipynb").write_text(r'"source": ["build.watch(\"trail/5_high_level\")"]')
-    found = grading.submissions(tmp_path, NAMES)
+    found = whole_class.submissions(tmp_path, NAMES)
     assert {
         student: {name: path.relative_to(tmp_path).as_posix() for name, path in theirs.items()}
         for student, theirs in found.items()
@@ -276,7 +282,7 @@ def test_what_cannot_be_graded_is_one_clear_error(tmp_path, capsys, state, word)
     if state == "marked":
         (folder / "eve.ipynb").touch()
         table.write_text("anna,01-1,a good idea")
-    assert grading.main([str(folder), "--csv", str(table)]) == 1
+    assert whole_class.main([str(folder), "--csv", str(table)]) == 1
     said = capsys.readouterr().err
     assert word in said and said.count("\n") == 1
     assert (table.read_text() == "anna,01-1,a good idea") if state == "marked" else not table.exists()
@@ -387,7 +393,7 @@ def test_what_is_forged_is_not_right(forged, tmp_path):
 
 @functools.cache
 def protections():
-    return grading.protections(build.ROOT, build.ROOT)
+    return whole_class.protections(build.ROOT, build.ROOT)
 
 
 def left_behind(python):
@@ -586,7 +592,7 @@ def test_names_of_students_and_files_are_protected_too(tmp_path, capsys):
         handed_in(folder / student / "1_hardware.ipynb", without("id"), EMPTY)
     handed_in(folder / "carl" / "=2+2.ipynb", lambda made: {"cells": []})
     with open(os.devnull, "w") as null, contextlib.redirect_stderr(null):
-        assert grading.main([str(folder), "--csv", str(table), "--jobs", "1"]) == 0
+        assert whole_class.main([str(folder), "--csv", str(table), "--jobs", "1"]) == 0
     with open(table, encoding="utf-8-sig", newline="") as file:
         header, *rows = csv.reader(file)
     assert header == ["student", "notebook", "exercise", "state", "text", "seed"]
@@ -635,13 +641,13 @@ def test_where_the_system_refuses_namespaces_the_rest_holds(tmp_path):
     )
     if done.returncode and "unshare" in done.stderr:
         pytest.skip(done.stderr)
-    assert "1 of 2 optional exercises" in done.stdout and "cannot keep it from the network" in done.stdout, done
+    assert "1 of 1 optional exercises" in done.stdout and "cannot keep it from the network" in done.stdout, done
     assert not [each for each in psutil.process_iter(["cmdline"]) if mark in str(each.info["cmdline"])]
 
 
 def test_a_notebook_in_which_nothing_is_filled_in_starts_no_process(tmp_path, monkeypatch):
     monkeypatch.setattr(grading, "Process", None)
-    for name in (name for name, text in grading.texts(build.ROOT).items() if grading.CHECK.search(text)):
+    for name in (name for name, text in own_notebooks.texts(build.ROOT).items() if own_notebooks.CHECK.search(text)):
         rows = graded(notebook(tmp_path / f"{name}.ipynb", {}))
         assert {row.state for row in rows.values()} == {"still blank"}
         assert all(

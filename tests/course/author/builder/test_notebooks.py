@@ -222,7 +222,7 @@ class WithoutFunctions(ast.NodeTransformer):
 
 def test_course_starts_without_levels():
     peers = build.ROOT / "course" / "author" / "bench" / "peers"  # each in a process of its own, `levels` too
-    for path in {*build.ROOT.glob("course/**/*.py")} - {*peers.iterdir()}:
+    for path in {*build.ROOT.glob("course/**/*.py")} - {*peers.rglob("*.py")}:
         tree = WithoutFunctions().visit(ast.parse(path.read_text(encoding="utf-8")))
         assert not [name for name in imported(tree) if name.split(".")[0] == "levels"], f"{path}, at module level"
 

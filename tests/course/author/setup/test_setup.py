@@ -41,7 +41,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FILES = (
     *("__init__", "__main__", "commands", "author/__init__"),
     *(f"author/setup/{name}" for name in ("__init__", "environment", "making", "wheelhouse")),
-    *(f"terminal/{name}" for name in ("__init__", "arguments", "causes", "stage")),
+    *(f"terminal/{name}" for name in ("__init__", "arguments", "causes", "kinds", "stage")),
 )
 LOCKS = ("requirements.lock", "requirements-test.lock")
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
@@ -135,7 +135,8 @@ def test_help_shows_help_and_does_nothing_else(copy, name, arguments):
 @pytest.mark.parametrize("name", [name for name in commands.COMMANDS if not name.endswith("test")])
 def test_an_unknown_argument_is_refused_before_anything_is_made(copy, name):
     before = sorted(copy.rglob("*"))
-    done = open_door(copy, name, *["here"] * (name in ("grade", "reset", "catch-up")), "--nonsense", flags=("-I", "-B"))
+    needed = ["here"] * {"grade": 1, "reset": 1, "catch-up": 1, "beat": 2}.get(name, 0)
+    done = open_door(copy, name, *needed, "--nonsense", flags=("-I", "-B"))
     assert done.returncode == 2 and "unrecognized arguments: --nonsense" in done.stderr, done
     assert sorted(copy.rglob("*")) == before
 

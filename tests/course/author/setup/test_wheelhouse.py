@@ -30,7 +30,7 @@ def root(tmp_path, monkeypatch):
     shelf.mkdir()
     own = ["__init__", "__main__", "commands", "author/__init__"]
     own += [f"author/setup/{name}" for name in ("__init__", "environment", "making", "wheelhouse")]
-    own += [f"terminal/{name}" for name in ("__init__", "arguments", "causes", "stage")]
+    own += [f"terminal/{name}" for name in ("__init__", "arguments", "causes", "kinds", "stage")]
     for name in (*(f"course/{name}.py" for name in own), "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
     with zipfile.ZipFile(shelf / WHEEL, "w") as wheel:
