@@ -222,12 +222,13 @@ def main(argv):
         if not options.models:
             parser("serve").error("name a model: a folder that `save` made, an .onnx file, or rings")
         with Server(options.models, options.port, options.host) as server:
-            for name in server.sources:
-                about = server.ask(f"/v2/models/{name}")
-                takes, gives = (" and ".join(map(shape_of, about[key])) for key in ("inputs", "outputs"))
-                print(f"{name}: {takes} -> {gives}\n  POST {server.address}/v2/models/{name}/infer")
-            print("When a model is saved again, the server loads the new version. Ctrl-C stops the server.", flush=True)
             try:
+                for name in server.sources:
+                    about = server.ask(f"/v2/models/{name}")
+                    takes, gives = (" and ".join(map(shape_of, about[key])) for key in ("inputs", "outputs"))
+                    print(f"{name}: {takes} -> {gives}\n  POST {server.address}/v2/models/{name}/infer")
+                told = "When a model is saved again, the server loads the new version. Ctrl-C stops the server."
+                print(told, flush=True)
                 while server.process.poll() is None:
                     time.sleep(0.5)
                     for line in server.refresh():
