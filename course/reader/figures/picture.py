@@ -112,7 +112,7 @@ def styled(width=7.0, height=3.2, **margins):
     return decorate
 
 
-@styled(height=2.7)
+@styled(height=2.7, left=0.006, right=0.994, bottom=0.015, top=0.985)
 def you_are_here(figure, level):
     """The five levels as a house, with a mark at the level of this notebook (1 to 5)."""
     ideas = (

@@ -6,12 +6,16 @@ from course.reader.figures.picture import DATA, GREY, HUES, MODEL, ink, plain, s
 from course.reader.language import say
 
 
+# the margins of a figure with a curve on the left and something else on the right
+HALVES = dict(left=0.095, right=0.985, bottom=0.148, top=0.863, wspace=0.22)
+
+
 def titled(task):
     """The title of a task in the reader's language."""
     return {"The line": say("The line"), "Two rings": say("Two rings")}.get(task.title, task.title)
 
 
-@styled()
+@styled(left=0.09, right=0.985, bottom=0.148, top=0.91, wspace=0.05)
 def scatter_inputs(figure, task):
     """Scatter plots of y over each of the inputs."""
     for axes, column, name in zip(figure.subplots(1, task.x.shape[1], sharey=True), task.x.T, task.names, strict=True):
@@ -28,7 +32,7 @@ def r_squared(y, prediction):
     return 1.0 - float(((y - prediction) ** 2).sum() / ((y - y.mean()) ** 2).sum())
 
 
-@styled()
+@styled(**HALVES)
 def regression(figure, task, fit):
     """The losses, and beside them the predictions over the true y of the test rows."""
     left, right = figure.subplots(1, 2)
@@ -45,7 +49,7 @@ def regression(figure, task, fit):
     )
 
 
-@styled()
+@styled(**HALVES | dict(top=0.92))
 def before_and_after(figure, task, losses, w, b):
     """The losses, and beside them a linear model's predictions for its training rows, before and after training."""
     left, right = figure.subplots(1, 2)
@@ -72,6 +76,7 @@ def loss_curve(axes, losses, window=50, **style):
     smooth = np.convolve(losses, np.ones(window) / window, "valid")
     axes.semilogy(losses, color=GREY, linewidth=0.3, alpha=0.5)
     axes.semilogy(np.arange(len(smooth)) + window / 2, smooth, **(dict(color=DATA) | style))
+    plain(axes.yaxis, (1, 3))
     title = say("the loss falls to {loss} (mean of {window})", loss=f"{smooth[-1]:.3g}", window=window)
     axes.set(xlabel=say("step"), ylabel=say("loss"), title=title)
 
@@ -86,7 +91,7 @@ def points(axes, x, y):
         axes.plot(*chosen.T, marker, color=color, markersize=2.5, alpha=0.6, markeredgewidth=0, label=f"y = {value}")
 
 
-@styled(width=4.2, height=4)
+@styled(width=4.2, height=4, left=0.162, right=0.985, bottom=0.118, top=0.935)
 def classes(figure, task):
     """The points of a two-dimensional classification."""
     axes = figure.subplots()
@@ -108,7 +113,7 @@ def best_radius(x, y):
     return max(float(right.max()), float(outside.sum())) / len(y)
 
 
-@styled()
+@styled(**HALVES)
 def classifier(figure, task, fit, scored=False):
     """The losses, and beside them the regions where a net predicts 0 and 1; with `scored`, its and the best accuracy.
 
@@ -116,9 +121,9 @@ def classifier(figure, task, fit, scored=False):
     """
     left, right = figure.subplots(1, 2)
     loss_curve(left, fit.losses, window=200)
-    side = np.linspace(-11, 11, 120)
+    side = np.linspace(-11, 11, 60)
     grid = np.stack([v.ravel() for v in np.meshgrid(side, side)], axis=1).astype(task.x.dtype)
-    p = fit.predict(grid).reshape(120, 120)
+    p = fit.predict(grid).reshape(60, 60)
     right.contourf(side, side, p, levels=[0, 0.5, 1], colors=BINARY, alpha=0.25)
     points(right, task.x_test, task.y_test)
     right.set(xlabel=task.names[0], ylabel=task.names[1], aspect="equal")
@@ -134,7 +139,7 @@ def classifier(figure, task, fit, scored=False):
     return f"{task.title}: {score:.1%} of the test points are right; the best circle gets {best:.1%}."
 
 
-@styled()
+@styled(**HALVES)
 def confusion(figure, task, fit):
     """The losses, and beside them the confusion matrix of the test rows."""
     left, right = figure.subplots(1, 2)
@@ -178,7 +183,7 @@ def parting(figure, gaps, kinks):
     return "The gap between the weights of the float32 run and of the float64 run, over the steps."
 
 
-@styled()
+@styled(left=0.09, right=0.985, bottom=0.148, top=0.92)
 def five_curves(figure, fits):
     """The loss curves of {level: Fit} over each other, the widest line lowest."""
     axes = figure.subplots()
