@@ -1913,7 +1913,7 @@ exercises.check("01-5", highest_rate)
 # ## Build
 #
 # The last cell writes `levels/hardware/` from the cells marked `#| export`, and imports it in a fresh Python. There it
-# trains for 4,000 steps and compares the losses.
+# trains for 1,000 steps and compares the losses.
 
 # %%
 build.level("01_hardware", linear_regression, dnn_classifier)

@@ -1193,7 +1193,7 @@ figures.classifier(rings, ring_fit)
 from course import compare
 
 trainers = low_level.tasks.linear_regression, linear_regression
-line = compare.measure(task, *trainers, last=1000)
+line = compare.measure(task, *trainers, last=500)
 trainers = low_level.tasks.dnn_classifier, dnn_classifier
 net = compare.measure(rings, *trainers, last=50, repeats=1)
 

@@ -155,7 +155,7 @@ def find_unsaved(notebook, ran: dict[str, str]) -> None:
             raise BuildError(f"{title(0, source)} is not saved: {again} (if you deleted it, restart the kernel first)")
 
 
-STEPS = 4000  # enough to see a difference; the tests run every task to its end
+STEPS = 1000  # enough to see a difference; the tests run every task to its end
 FRESH = f"""
 import importlib, sys
 import numpy as np

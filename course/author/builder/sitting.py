@@ -15,7 +15,7 @@ from course.reader.notebooks.names import MINE, ROOT, level_of
 from course.reader.notebooks.running import HOME, RAN
 from course.reader.notebooks.stored import read_notebook
 
-STEPS = 100  # most of the time goes into plain Python; the tests compare more
+STEPS = 25  # most of the time goes into plain Python; the tests compare more
 # Runs both tasks, and prints for each the first step whose loss differs from that of the arithmetic of record.
 CHECK = f"""
 import importlib, sys

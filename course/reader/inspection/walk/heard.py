@@ -22,7 +22,7 @@ HEARD |= {
     "descend",
     "apply",
     "Interpreter.do",
-    "Plan.start",
+    "Plan.run",
     "StepWriter.write",
     "RowProgram.launch",
 }

@@ -113,15 +113,15 @@ def op(walk):
     return Stage("3a", say("an op"), told, codes, numbers)
 
 
-def start_of(walk, quantity):
-    """The recorded call of `Plan.start`, op by op, that computed this quantity."""
+def run_of(walk, quantity):
+    """The recorded call of `Plan.run`, op by op, that computed this quantity."""
     held, _ = walk.places[quantity]
-    return next(call for call in walk.eager.calls["Plan.start"] if call.result is held)
+    return next(call for call in walk.eager.calls["Plan.run"] if call.result is held)
 
 
 def planned_again(walk, quantity):
     """The value of this quantity after the plan's program has run again on the same arrays."""
-    call = start_of(walk, quantity)
+    call = run_of(walk, quantity)
     _, place = walk.places[quantity]
     plan = call.known["self"]
     reads = call.known["reads"]
@@ -135,8 +135,8 @@ def plan(walk):
     from levels.kernels import KERNELS
     from levels.kernels.elementwise import loop_source, places_of
 
-    forward = start_of(walk, "sum").known
-    back = start_of(walk, "change").known
+    forward = run_of(walk, "sum").known
+    back = run_of(walk, "change").known
     result = back["self"].spec.shape
     shapes = [x.spec.shape for x in back["reads"]]
     loop = loop_source("multiply", places_of(result, shapes)).split("\n")
@@ -157,9 +157,9 @@ def plan(walk):
     ]
     made_of = say(" and ").join(str([*shape]) if shape else say("a single number") for shape in shapes)
     told = say(
-        TOLD["2"], shape=[*forward["self"].spec.shape], shapes=made_of, count=len(walk.eager.calls["Plan.start"])
+        TOLD["2"], shape=[*forward["self"].spec.shape], shapes=made_of, count=len(walk.eager.calls["Plan.run"])
     )
-    start = walk.source(start_of(walk, "change"), "self.compiled or")
+    start = walk.source(run_of(walk, "change"), "self.compiled or")
     return Stage(
         "2", say("plan and launch"), told, [product, made, walk.lines_of(multiply), start], numbers, say("op by op")
     )
