@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-from tqdm import tqdm
-
 from course.author.builder.files import environment
 from course.reader.notebooks.cells import BuildError, title
 from course.reader.notebooks.names import notebook_path
@@ -24,6 +22,8 @@ def client_of(notebook, **options):
 
 def execute(notebook, name: str, root: Path) -> None:
     """Run a notebook in the project at `root` with this Python. Raises BuildError, naming the cell, if one fails."""
+    from tqdm import tqdm  # imported here, because each kernel of the course imports this module
+
     options = {"timeout": 600, "record_timing": False, "coalesce_streams": True, "store_widget_state": False}
     options["extra_arguments"] = ["--IPKernelApp.log_level=ERROR"]
     at = 0
