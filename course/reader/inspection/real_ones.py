@@ -6,7 +6,7 @@ import textwrap
 from typing import NamedTuple
 
 from course.reader.inspection.questions import NAMES, QUESTIONS
-from course.reader.inspection.source_index import places
+from course.reader.inspection.source_index import places_of_core
 
 HEADS = "here", "in PyTorch", "in TensorFlow, Keras"
 
@@ -31,7 +31,7 @@ class Table(NamedTuple):
 
 def table(level):
     """The questions that the notebook of this level shows. Raises LookupError if a name of ours is no longer there."""
-    index = places()
+    index = places_of_core()
     return Table([(question, question.place(index)) for question in QUESTIONS if question.level == level])
 
 

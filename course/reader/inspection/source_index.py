@@ -60,11 +60,17 @@ SPELLINGS = {"torch", "tensorflow", "torchkeras", "torchmetrics", "missing"}
 
 
 def places(root=ROOT):
-    """The Place of every name of `levels_more`, then of every name that the notebooks export, in the course's order.
+    """The Place of every name of `levels_more`, then of every name of the core."""
+    return places_of_more(root) + places_of_core(root)
 
-    Names in classes are included. Lines refer to the `levels` that this kernel runs, which may be the reader's own.
+
+def places_of_core(root=ROOT):
+    """The Place of every name of `levels/support` that a level hands on, then of every name that the notebooks export.
+
+    Names in classes are included. The notebooks are in the course's order. Lines refer to the `levels` that this kernel
+    runs, which may be the reader's own.
     """
-    found = places_of_more(root) + handed_on(root)
+    found = handed_on(root)
     home = HOME[0] if root == ROOT else root
     for path in sorted(root.glob("notebooks/text/*.py")):
         level = path.stem.split("_", 1)[1]

@@ -10,7 +10,7 @@ import textwrap
 import numpy as np
 
 from course.reader.figures.training import titled
-from course.reader.inspection.source_index import place_of, places
+from course.reader.inspection.source_index import place_of, places_of_core
 from course.reader.inspection.walk import probe
 from course.reader.inspection.walk.heard import Op, core_alone, followed, listened
 from course.reader.inspection.walk.page import Walks
@@ -25,11 +25,11 @@ class Walk:
     The weight connects the first input with the first unit whose output changes this row's loss.
     """
 
-    def __init__(self, task, trainer, row=0):
+    def __init__(self, task, trainer, row=0, index=None):
         from levels.low_level import eager
 
         given = task.x, task.y, task.weights, task.batches[:1], task.learning_rate
-        self.task, self.row, self.index = task, row, places()
+        self.task, self.row, self.index = task, row, index or places_of_core()
         with core_alone():
             self.compiled = listened(lambda: trainer(*given))
             with eager():
@@ -81,4 +81,5 @@ class Walk:
 
 def down(*walks):
     """Return one page of walks, each given as (task, the function that trains it)."""
-    return Walks(*(Walk(*given) for given in walks))
+    index = places_of_core()
+    return Walks(*(Walk(*given, index=index) for given in walks))
