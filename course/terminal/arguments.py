@@ -6,7 +6,7 @@ Like `course/__main__.py`, this module uses only the standard library and the sy
 import argparse
 import os
 
-from course.terminal.kinds import SECTIONS, argument, listed, number, path, port, section
+from course.terminal.kinds import SECTIONS, address, argument, listed, number, path, port, section
 
 LANGUAGES = "en", "zh"  # of `lab`
 DEPTHS = "some", "most"  # of `lab` and `grade`: how many functions a reader writes
@@ -237,7 +237,13 @@ COMMANDS = {  # name: (its line of help, its arguments)
                 nargs="?",
                 type=path,
                 help="the folder to write; what is in it is replaced (default: .course/site)",
-            )
+            ),
+            argument(
+                "--address",
+                metavar="URL",
+                type=address,
+                help="where the site will stand: each page then says its address, the first one its picture too",
+            ),
         ],
     ),
     "wheelhouse": (

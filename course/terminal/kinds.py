@@ -25,6 +25,13 @@ def path(text):
     return os.path.expanduser(text)
 
 
+def address(text):
+    """Return the address of a site. Raises ArgumentTypeError if it does not begin with https:// or http://."""
+    if not text.startswith(("https://", "http://")):
+        raise argparse.ArgumentTypeError("expected an address that begins with https://, not " + text)
+    return text
+
+
 def listed(text):
     """Return the names between the commas."""
     return [name.strip() for name in text.split(",") if name.strip()]

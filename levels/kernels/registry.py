@@ -32,22 +32,26 @@ class Plan:
         self.compiled = None  # the program
         self.launches = 0
 
-    def start(self, out, reads, attrs):
+    def run(self, out, reads, attrs):
         """Run the program on the buffers `reads`, and return `out`.
 
         `out` is none of the inputs, but the first one if the op is in UPDATES.
         `attrs` are all attributes of this launch: name -> value.
         """
-        check_out(self, out, reads, self.op in UPDATES)
         program = self.compiled or compiled_once(self)
-        values = [attrs[name] for name in self.numbers]
+        values = map(attrs.get, self.numbers)
         program(out.data, *[x.data for x in reads], *values)
         self.launches += 1
         return out
 
+    def start(self, out, reads, attrs):
+        """Do the same, but first check `out`, which may be any buffer."""
+        check_out(self, out, reads, self.op in UPDATES)
+        return self.run(out, reads, attrs)
+
     def result(self, allocate, reads, attrs):
         """Do the same with a new buffer for the result: allocate(spec)."""
-        return self.start(allocate(self.spec), reads, attrs)
+        return self.run(allocate(self.spec), reads, attrs)
 
 
 # op -> a function planner(op, function, *specs, **attrs) that returns a Plan.

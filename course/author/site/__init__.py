@@ -19,7 +19,7 @@ from docutils.nodes import make_id
 from course.author.builder import po
 from course.author.builder.files import environment
 from course.author.setup import index_page
-from course.author.site import alive, names, stored_run, trains
+from course.author.site import alive, hooks, names, stored_run, trains
 from course.reader.inspection import differences, real_ones
 from course.reader.inspection.source_index import places
 from course.reader.language import CATALOGS, later, say, speaking, spoken
@@ -54,8 +54,9 @@ STILL = later("*This figure moves in JupyterLab only.*")
 
 
 def main(arguments):
-    folder = Path(parser("site").parse_args(arguments).folder or ROOT / ".course" / "site").absolute()
-    made_of = source_hash(ROOT)
+    given = parser("site").parse_args(arguments)
+    folder = Path(given.folder or ROOT / ".course" / "site").absolute()
+    made_of = hash_of(source_hash(ROOT), given.address)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir()) and not (folder / STAMP).exists()):
         print(f"{folder} holds other files than a site, and they would be replaced: name a new folder, or an empty one")
         return 1
@@ -67,12 +68,15 @@ def main(arguments):
         built = Path(scratch, "built")
         lay_out(ROOT, source)
         sphinx = [sys.executable, "-m", "sphinx", "--builder", "html", "--quiet", "--fail-on-warning", "--keep-going"]
+        if given.address:  # each page then says where it stands, and a first page where its picture is
+            sphinx += ["--define", f"html_baseurl={given.address.rstrip('/')}/"]
         done = subprocess.run([*sphinx, "--conf-dir", PAGES, source, built], env=environment(ROOT))
         if done.returncode:
             return done.returncode
         shutil.rmtree(built / ".doctrees")
         for name in ("frames", trains.FOLDER):
             shutil.move(source / name, built / name)
+        shutil.copy(ROOT / "pictures" / hooks.PICTURE, built)
         (built / STAMP).write_text(made_of, encoding="utf-8")
         if folder.exists():
             shutil.rmtree(folder)

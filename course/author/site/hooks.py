@@ -1,6 +1,7 @@
 """A Sphinx extension: formulas as MathML, links from words to the glossary, and links from names to notebooks."""
 
 import functools
+import html
 import json
 import re
 
@@ -13,6 +14,7 @@ SKIPPED = nodes.title, nodes.literal, nodes.literal_block, nodes.reference, node
 WORDS = nodes.paragraph, nodes.emphasis, nodes.strong
 GLOSSARY = "glossary"
 TRANSLATED = re.compile(r"notebooks/(zh)/|.*\.(zh)-CN$")  # pages in another language
+PICTURE = "side_by_side.png"  # in pictures/
 LINKED = "index", "notebooks/", "api/"  # on other pages, words such as "plans" have their everyday meaning
 
 
@@ -21,6 +23,7 @@ def setup(app):
     app.connect("doctree-resolved", link_terms)
     app.connect("doctree-resolved", link_notebooks)
     app.connect("html-page-context", translate_page)
+    app.connect("html-page-context", address_page)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -42,6 +45,14 @@ def translate_page(app, page, template, context, tree):
         context["language"] = CATALOGS[language].replace("_", "-")
         said = json.dumps(entries(po_path(ROOT, language, SHOWN)), ensure_ascii=False).replace("<", "\\u003c")
         app.add_js_file(None, body=f"const SAID = {said};", priority=100)
+
+
+def address_page(app, page, template, context, tree):
+    """Give a first page its address and its picture, for those who link to it. Both are whole addresses."""
+    home = app.config.html_baseurl
+    if home and page.split(".")[0] == "index":
+        for name, address in ("url", context["pageurl"]), ("image", home + PICTURE):
+            context["metatags"] += f'<meta content="{html.escape(address)}" property="og:{name}" />\n'
 
 
 @functools.cache

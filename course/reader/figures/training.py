@@ -5,7 +5,6 @@ import numpy as np
 from course.reader.figures.picture import DATA, GREY, HUES, MODEL, ink, plain, styled
 from course.reader.language import say
 
-
 # the margins of a figure with a curve on the left and something else on the right
 HALVES = dict(left=0.095, right=0.985, bottom=0.148, top=0.863, wspace=0.22)
 

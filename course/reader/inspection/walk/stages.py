@@ -156,9 +156,7 @@ def plan(walk):
         Number("change", f"out[{at}]", planned_again(walk, "change")),
     ]
     made_of = say(" and ").join(str([*shape]) if shape else say("a single number") for shape in shapes)
-    told = say(
-        TOLD["2"], shape=[*forward["self"].spec.shape], shapes=made_of, count=len(walk.eager.calls["Plan.run"])
-    )
+    told = say(TOLD["2"], shape=[*forward["self"].spec.shape], shapes=made_of, count=len(walk.eager.calls["Plan.run"]))
     start = walk.source(run_of(walk, "change"), "self.compiled or")
     return Stage(
         "2", say("plan and launch"), told, [product, made, walk.lines_of(multiply), start], numbers, say("op by op")

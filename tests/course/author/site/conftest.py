@@ -7,6 +7,8 @@ import pytest
 from course.author.build import ROOT
 from course.terminal import stage
 
+ADDRESS = "https://levels.example/course"  # where the site says that it stands
+
 
 @pytest.fixture(scope="session")
 def site():
@@ -18,7 +20,7 @@ def site():
     with open(folder.with_suffix(".lock"), "a") as lock:
         while not stage.try_lock(lock):  # another process writes it
             time.sleep(0.5)
-        assert reading.main([str(folder)]) == 0, "Sphinx's warnings stand above: each is an error"
+        assert reading.main([str(folder), "--address", ADDRESS]) == 0, "Sphinx's warnings stand above: each is an error"
     return folder
 
 

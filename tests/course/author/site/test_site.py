@@ -15,6 +15,7 @@ from course.author.build import ROOT
 from course.author.house import LEVELS  # noqa: E402
 from course.author.site import names  # noqa: E402
 from course.reader.programs import lines  # noqa: E402
+from tests.course.author.site.conftest import ADDRESS  # noqa: E402
 
 
 class Page(HTMLParser):
@@ -64,7 +65,7 @@ def test_every_link_leads_somewhere(pages):
 
 def test_nothing_is_fetched_from_elsewhere(pages):
     fetched = [link for page in pages.values() for tag, link in page.leads if tag != "a" and urlsplit(link).netloc]
-    assert fetched == []
+    assert [link for link in fetched if not link.startswith(ADDRESS)] == []
 
 
 def test_every_picture_has_words(pages):
@@ -260,6 +261,14 @@ def test_the_first_page_says_what_it_is_to_those_who_link_to_it(site):
     told = {name: text for text, name in told.items()}
     assert {"description", "og:title", "og:description", "og:type", "og:site_name"} <= {*told}
     assert 80 < len(told["description"]) < 200 and "levels" in told["og:title"]
+
+
+@pytest.mark.parametrize("page", ["index", "index.zh-CN"])
+def test_the_first_page_says_where_it_and_its_picture_stand(site, page):
+    told = (site / f"{page}.html").read_text(encoding="utf-8")
+    found = dict(re.findall(r'<meta content="([^"]*)" property="og:(url|image)" />', told))
+    assert found == {f"{ADDRESS}/{page}.html": "url", f"{ADDRESS}/side_by_side.png": "image"}
+    assert f'<link rel="canonical" href="{ADDRESS}/{page}.html" />' in told and (site / "side_by_side.png").exists()
 
 
 def test_the_menu_says_what_is_behind_it_and_begins_with_the_trail(tab):
