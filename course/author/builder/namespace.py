@@ -2,7 +2,7 @@
 
 import ast
 import builtins
-import copy
+import functools
 import re
 import symtable
 from dataclasses import dataclass, field
@@ -50,14 +50,20 @@ class Scoped(ast.NodeTransformer):
 
 
 def names_of(statement: ast.stmt) -> Names:
+    return names_in(ast.unparse(statement))
+
+
+@functools.cache
+def names_in(code: str) -> Names:
+    """The names of a statement, given as text. (`Scoped` changes what it visits, so it needs a tree of its own.)"""
+    statement = ast.parse(code)
     names = Names()
     for node in ast.walk(statement):
         for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
             for quoted in ast.walk(annotation) if annotation else ():
                 if isinstance(quoted, ast.Constant) and isinstance(quoted.value, str):
                     names.may_need |= set(re.findall(r"\b[A-Za-z_]\w*", quoted.value))
-    scoped = Scoped().visit(copy.deepcopy(statement))
-    top = symtable.symtable(ast.unparse(scoped), "cell", "exec")
+    top = symtable.symtable(ast.unparse(Scoped().visit(statement)), "cell", "exec")
     tables = [top]
     for table in tables:  # grows during the loop
         tables += table.get_children()
