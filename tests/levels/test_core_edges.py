@@ -173,6 +173,7 @@ def test_second_derivatives_through_a_product_are_in_levels_more(alone):
     told = raised(lambda: second(lambda w: w @ w @ w, w))
     if alone:
         assert "matmul with transpose_x has no rule here; levels_more.low_level has second derivatives" in told, told
+        assert "spread has no rule yet" in raised(lambda: second(lambda v: reduce_sum(v * v), v))
     else:
         assert told == [[18.0]], told
     VJPS["clip"] = (lambda dy, y, x, *, low, **more: dy * low,)  # a rule may take attributes in any way
