@@ -73,17 +73,13 @@ def test_any_batch_size_and_number_of_steps(level):
 
 
 def bad_calls():
+    """Beside those of tests/support/calls.py."""
     x, y, w, b = np.ones((4, 2)), np.ones((4, 1)), np.ones((2, 1)), np.zeros((1, 1))
-    nan, batches = np.where(np.eye(4, 2) == 1, np.nan, 1.0), [[0, 1], [2, 3]]
-    good = dict(x=x, y=y, weights=[w, b], batches=batches)
+    good = dict(x=x, y=y, weights=[w, b], batches=[[0, 1], [2, 3]])
     wrong = dict(
-        x_has_one_axis=dict(x=x[:, 0]),
         x_is_a_list=dict(x=x.tolist()),
-        x_is_integers=dict(x=x.astype(int)),
         x_is_empty=dict(x=x[:0], y=y[:0]),
-        x_holds_nan=dict(x=nan),
         y_holds_infinity=dict(y=y * np.inf),
-        y_is_flat=dict(y=y[:, 0]),
         y_is_shorter=dict(y=y[:3]),
         y_is_float32=dict(y=y.astype("f4")),
         no_bias=dict(weights=[w]),
@@ -96,10 +92,6 @@ def bad_calls():
         rows_are_floats=dict(batches=[[0.0, 1.0]]),
         row_too_large=dict(batches=[[0, 4]]),
         row_negative=dict(batches=[[0, -1]]),
-        rate_is_text=dict(learning_rate="fast"),
-        rate_is_zero=dict(learning_rate=0.0),
-        rate_is_negative=dict(learning_rate=-0.1),
-        rate_is_nan=dict(learning_rate=float("nan")),
     )
     return [(name, good | change) for name, change in wrong.items()]
 

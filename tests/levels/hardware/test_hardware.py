@@ -345,13 +345,6 @@ def test_a_call_that_could_leave_its_arrays_is_refused(given, message):
         program(**{k: CPU.put(v) if isinstance(v, np.ndarray) else v for k, v in given.items()})
 
 
-def test_plain_arrays_and_other_dtypes_are_refused():
-    with pytest.raises(TypeError, match="live buffer"):
-        writing(lambda a, x, rows: None)(x=np.ones((2, 3)), rows=CPU.put(np.zeros(1, int)))
-    with pytest.raises(TypeError, match="int32"):
-        Assembler("p", "i4")
-
-
 def test_what_was_compiled_is_read_from_the_cache(monkeypatch, tmp_path):
     monkeypatch.setattr(cache, "_CACHE", tmp_path)
     for name in ("here", "gone"):  # the compiler is there, then gone
