@@ -223,18 +223,6 @@ FAILED = {
         r"parts.2 is float64\[1\].*, the weight float64\[3\]",
         lambda module: module.get_weights(),
     ),
-    "set_weights, the last one of another dtype": (
-        weights,
-        lambda module: module.set_weights([2.0 * np.ones((2, 2)), 2.0 * np.ones(2), np.ones(1, "f4")]),
-        r"parts.2 is float64\[1\].*, the weight float32\[1\]",
-        lambda module: module.get_weights(),
-    ),
-    "set_weights of a model": (
-        net,
-        lambda model: model.set_weights([2.0 * w for w in model.get_weights()[:-1]] + [np.ones((1, 2))]),
-        "the weight",
-        lambda model: fitted(model),
-    ),
     "an optimizer, before its first step": (
         lambda: Adam(0.1),
         lambda adam: adam.apply_gradients([]),
@@ -246,7 +234,6 @@ FAILED = {
     "evaluate": (net, lambda model: model.evaluate(X, NAN), "not a finite number", lambda model: model.evaluate(X, Y)),
     "fit, x too short": (net, lambda model: fitted(model, X[:3]), SHORT, lambda model: fitted(model)),
     "fit, y with NaN": (net, lambda model: fitted(model, y=NAN), "y is not a finite", lambda model: fitted(model)),
-    "fit, batches of none": (net, lambda model: fitted(model, batch_size=0), "batch_size is 0", fitted),
     "fit, an error in a callback": (
         net,
         lambda model: fitted(model, epochs=3, callbacks=[Failing()]),

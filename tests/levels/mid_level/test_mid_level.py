@@ -579,13 +579,6 @@ def test_a_loss_refuses_shapes_that_would_broadcast(kind):
         kind()(np.ones(2), COLUMN)
 
 
-@pytest.mark.more("sample_weight")
-@pytest.mark.parametrize("kind", [MeanSquaredError, MeanAbsoluteError, BinaryCrossentropy, CategoricalCrossentropy])
-def test_a_loss_refuses_weights_that_would_broadcast(kind):
-    with pytest.raises(ValueError, match=r"sample_weight is float64\[3\].*one weight a sample, \(2,\)"):
-        kind()(*[np.c_[COLUMN, 1.0 - COLUMN]] * 2, np.ones(3))  # two columns: of one class there is no loss
-
-
 @pytest.mark.parametrize("wrong", [1.5, -1e-9, -math.inf])
 def test_probabilities_lie_in_0_and_1_or_are_cut_off_when_compiled(wrong):
     loss, p = BinaryCrossentropy(), np.array([[wrong], [0.5]])

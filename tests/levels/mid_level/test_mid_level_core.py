@@ -1,13 +1,11 @@
 """Level 4's core alone: right for all it accepts, and the rest is refused in a sentence. With `levels_more` the rest works."""
 
-import copy
-
 import numpy as np
 import pytest
 
 from levels import mid_level
 from levels.low_level import Variable, constant
-from levels.mid_level import SGD, Dataset, Dense, Layer, Loss
+from levels.mid_level import SGD, Dense, Layer
 from levels.support.checks import lookup
 
 X = np.arange(8.0).reshape(4, 2)
@@ -85,22 +83,6 @@ def test_only_a_slip_is_answered_with_the_nearest_name(typed, near):
     else:
         with pytest.raises(ValueError, match=f"^no loss is called '{typed}'; did you mean '{near}'.$"):
             lookup("loss", dict.fromkeys(names), typed)
-
-
-def test_what_nobody_knows_is_refused():
-    for make in (lambda: SGD(0.1, momentun=0.9), lambda: Dense(units=2, biases=False), lambda: Loss(1)):
-        with pytest.raises(TypeError):
-            make()
-    with pytest.raises(AttributeError, match="'Dataset' object has no attribute 'mapp'"):
-        Dataset.from_tensor_slices((X, X)).mapp(abs)
-
-
-@pytest.mark.quick
-def test_a_part_can_be_copied():
-    dense = Dense(2, "relu")
-    dense(X)
-    twin = copy.deepcopy(dense)
-    assert twin is not dense and (twin.kernel.numpy() == dense.kernel.numpy()).all()
 
 
 @pytest.mark.quick
