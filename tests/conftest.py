@@ -189,20 +189,15 @@ def absent() -> list[str]:
     )
 
 
-@pytest.fixture(scope="session")
-def packages_of():
-    """A function that tells which packages a notebook says it needs besides."""
-
-    def packages(name: str) -> list[str]:
-        text = build.text_path(build.ROOT, name).read_text(encoding="utf-8")
-        watched = re.search(r"^build\.watch\((.*?)\)", text, re.MULTILINE)
-        return re.findall('"(.*?)"', watched[1])[1:]
-
-    return packages
+def packages_of(name):
+    """Which packages a notebook says it needs besides."""
+    text = build.text_path(build.ROOT, name).read_text(encoding="utf-8")
+    watched = re.search(r"^build\.watch\((.*?)\)", text, re.MULTILINE)
+    return re.findall('"(.*?)"', watched[1])[1:]
 
 
 @pytest.fixture(scope="session")
-def nbval(absent, packages_of):
+def nbval(absent):
     """A function that runs notebooks of a project, in order, and compares every output with the stored one.
 
     Where they name no packages that they need, they find none but those of requirements.lock.

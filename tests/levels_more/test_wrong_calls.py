@@ -44,14 +44,6 @@ def test_a_wrong_call_is_told_in_the_users_words(told):
     assert str(error.value).startswith(told) and not OURS.search(str(error.value))
 
 
-def test_an_optimizer_of_keras_counts_from_0():
-    rule = K.optimizers.SGD(0.5)
-    assert float(rule.iterations) == 0.0
-    v = tf.Variable([1.0])
-    rule.apply_gradients([(tf.constant([1.0]), v)])
-    assert float(rule.iterations) == 1.0
-
-
 def test_an_error_inside_of_a_function_is_not_renamed():
     for call, told in (
         (lambda: torch.ones(2) @ torch.ones(3), "dot: x is"),

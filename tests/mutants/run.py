@@ -2,31 +2,26 @@
 
     python tests/mutants/run.py                # all of them, which takes hours
     python tests/mutants/run.py G04 K08        # these
-    python tests/mutants/run.py -n 4 'm*'      # those of levels_more, four at a time, each in a copy of its own
+    python tests/mutants/run.py 'm*'           # those of levels_more
     python tests/mutants/run.py --list         # runs none, but looks for each in the project
 
 The faults are in the *.toml files beside this one. A row has a key, a `file`, a `text` in it, which must stand there exactly
-once, what is written in its place (`wrong`), and `tests`: arguments of pytest, one run per line, until one fails. A row
-whose `speed` is true changes nothing but the speed: no test need notice it.
+once, what is written in its place (`wrong`), and `tests`: arguments of pytest, one run per line, until one fails or takes
+ten times as long. A row whose `speed` is true changes nothing but the speed: no test need notice it.
 
 The exit status is 0 if all were noticed, 1 if one survived, 2 if a row does not fit: its text is not found exactly once, or
 without the fault its tests do not pass, or there are none.
 """
 
 import argparse
-import concurrent.futures
-import contextlib
 import fnmatch
-import json
 import os
-import queue
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import tomllib
 from pathlib import Path
@@ -36,6 +31,7 @@ ROOT = FOLDER.parents[1]
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", ".course", "mine", "wheelhouse", "node_modules", "__pycache__", ".*_cache", ".hypothesis"
 )
+TIMES = 10  # a run with a fault may take so many times as long as without one
 PASSED = 0  # pytest's exit status; 1: some failed, 2: a file could not be read, 5: no test was chosen
 
 
@@ -71,132 +67,68 @@ def wrong_with(row, root):
     return f"there is no {lost[0]}" if lost else None
 
 
-def ended(process, limit):
-    """Return the exit status of a process, or None if it ran longer than the limit in seconds (or None) and was killed."""
-    try:
-        return process.wait(timeout=limit)
-    except subprocess.TimeoutExpired:
-        kill(process)
-        process.wait()
-        return None
+class Project:
+    """A copy of the project, in which faults are put and tests are run."""
 
+    def __init__(self, root, copy, cache):
+        shutil.copytree(root, copy, ignore=NOT_COPIED)
+        self.copy, self.cache = copy, cache
+        self.seconds = {}  # line of tests -> how long they took without a fault
 
-def kill(process):
-    """End a process and its children, which are in one group, where the system has groups."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
-
-
-class Runs:
-    """Runs of pytest in copies of the project."""
-
-    def __init__(self, root, copies, cache, times):
-        self.times, self.cache = times, cache
-        self.free = queue.Queue()
-        for copy in copies:
-            shutil.copytree(root, copy, ignore=NOT_COPIED)
-            self.free.put(copy)
-        self.without_fault, self.lock = {}, threading.Lock()  # line of tests -> (exit status, seconds)
-        self.processes, self.stopped = set(), False
-
-    def stop(self):
-        """End the runs that go on, and begin no others."""
-        self.stopped = True
-        for process in [*self.processes]:
-            kill(process)
-
-    def run(self, copy, line, limit=None):
-        """Run pytest with these arguments. Return its exit status, or None after the limit, and the last error it printed."""
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "--tb=line",
-            "-p",
-            "no:cacheprovider",
-            *shlex.split(line),
-        ]
+    def run(self, line, limit=None):
+        """Run pytest with these arguments. Return its exit status and its last error. Raises TimeoutExpired."""
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=line", "-p", "no:cacheprovider"]
         # Bytecode is told apart by the second and the length of its source, which a fault may leave as they were.
         env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "LEVELS_CACHE": str(self.cache), "PYTHONPATH": ""}
-        if self.stopped:
-            raise InterruptedError
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-            process = subprocess.Popen(command, cwd=copy, env=env, stdout=said, stderr=said, start_new_session=True)
-            self.processes.add(process)
-            status = ended(process, limit)
-            self.processes.discard(process)
-            said.seek(0)
-            lines = [line.strip() for line in said if line.startswith(("FAILED", "ERROR", "E  "))]
-        return status, lines[-1] if lines else ""
+        with subprocess.Popen(
+            command + shlex.split(line),
+            cwd=self.copy,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        ) as process:
+            try:
+                printed, _ = process.communicate(timeout=limit)
+            except (subprocess.TimeoutExpired, KeyboardInterrupt):
+                os.killpg(process.pid, signal.SIGKILL)  # with the processes that a test has started
+                raise
+        told = [text.strip() for text in printed.splitlines() if text.startswith(("FAILED", "ERROR", "E  "))]
+        return process.returncode, told[-1] if told else ""
 
-    def clean(self, copy, line):
-        """Run pytest without a fault, once for each line. Return its exit status, and how many seconds it took."""
-        with self.lock:
-            if line not in self.without_fault:
-                begun = time.monotonic()
-                self.without_fault[line] = self.run(copy, line)[0], time.monotonic() - begun
-        return self.without_fault[line]
+    def fits(self, line):
+        """Run pytest with these arguments without a fault, the first time. Return whether the tests pass."""
+        if line not in self.seconds:
+            begun = time.monotonic()
+            status, _ = self.run(line)
+            self.seconds[line] = time.monotonic() - begun if status == PASSED else None
+        return self.seconds[line] is not None
 
-    def noticed(self, copy, row):
-        """Return the verdict on a row, whose fault is in this copy while the tests run, and the words of the test."""
-        path = copy / row["file"]
+    def verdict(self, row):
+        """Return what comes of a row, whose fault is in the copy while the tests run, and the words of the test."""
+        path = self.copy / row["file"]
         right = path.read_text(encoding="utf-8")
         for line in row["tests"]:
-            status, seconds = self.clean(copy, line)
-            if status != PASSED:
-                return f"does not fit: without the fault pytest ends with {status}", line
+            if not self.fits(line):
+                return "does not fit", f"without the fault these tests do not pass, or there are none: {line}"
             path.write_text(right.replace(row["text"], row["wrong"]), encoding="utf-8", newline="\n")
             try:
-                status, said = self.run(copy, line, self.times * seconds)
+                status, told = self.run(line, TIMES * self.seconds[line])
+            except subprocess.TimeoutExpired:
+                return "noticed", f"more than {TIMES} times as long"
             finally:
                 path.write_text(right, encoding="utf-8", newline="\n")
             if status != PASSED:
-                return "noticed", said if status is not None else f"more than {self.times} times as long"
+                return "noticed", told
         return "speed only" if row.get("speed") else "survived", ""
-
-    def judged(self, key, row):
-        """Return the record of a row: {"key": …, "verdict": …, "said": …, "seconds": …}."""
-        copy, begun = self.free.get(), time.monotonic()
-        try:
-            verdict, said = self.noticed(copy, row)
-        finally:
-            self.free.put(copy)
-        return {"key": key, "verdict": verdict, "said": said, "seconds": round(time.monotonic() - begun)}
-
-
-def judge(rows, root, count, times, log):
-    """Try all rows, so many at a time. Print a line for each, and return their records."""
-    records = []
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(count) as workers:
-        copies = [Path(folder) / f"copy{k}" for k in range(count)]
-        runs = Runs(root, copies, Path(folder) / "cache", times)
-        jobs = [workers.submit(runs.judged, *row) for row in rows.items()]
-        try:
-            for done in concurrent.futures.as_completed(jobs):
-                records.append(record := done.result())
-                told = record["said"][:100]
-                print(f"{record['key']:4} {record['verdict']:10} {record['seconds']:4} s  {told}", flush=True)
-                if log:
-                    with open(log, "a", encoding="utf-8") as file:
-                        file.write(json.dumps(record, ensure_ascii=False) + "\n")
-        except KeyboardInterrupt:
-            workers.shutdown(wait=False, cancel_futures=True)
-            runs.stop()
-            raise
-    return records
 
 
 def main(arguments, root=ROOT, folder=FOLDER):
     """Run the command. Return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("keys", nargs="*", help="keys of rows, or patterns like 'K*' (default: all)")
-    parser.add_argument("-n", type=int, default=1, metavar="N", help="how many at a time (default: 1)")
-    parser.add_argument(
-        "--times", type=int, default=10, metavar="T", help="a run may take T times as long (default: 10)"
-    )
-    parser.add_argument("--log", help="a file that gets a line of JSON for each")
     parser.add_argument("--list", action="store_true", help="run none")
     asked = parser.parse_args(arguments)
     try:
@@ -210,9 +142,14 @@ def main(arguments, root=ROOT, folder=FOLDER):
     if misfits or asked.list:
         print(f"{len(rows)} rows, {len(misfits)} of them do not fit")
         return 2 if misfits else 0
-    records = judge(rows, root, asked.n, asked.times, asked.log)
-    survivors = [record["key"] for record in records if record["verdict"] == "survived"]
-    misfits = [record["key"] for record in records if record["verdict"].startswith("does not fit")]
+    verdicts = {}
+    with tempfile.TemporaryDirectory() as place:
+        project = Project(root, Path(place) / "copy", Path(place) / "cache")
+        for key, row in rows.items():
+            verdicts[key], told = project.verdict(row)
+            print(f"{key:4} {verdicts[key]:10} {told[:100]}", flush=True)
+    survivors = [key for key, verdict in verdicts.items() if verdict == "survived"]
+    misfits = [key for key, verdict in verdicts.items() if verdict == "does not fit"]
     for key in survivors:
         print(f"\n{key} in {rows[key]['file']}\n- {rows[key]['text']}\n+ {rows[key]['wrong']}")
     print(f"\n{len(rows)} rows; survivors: {' '.join(survivors) or 'none'}; do not fit: {' '.join(misfits) or 'none'}")

@@ -5,16 +5,13 @@ import itertools
 import math
 import operator
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from llvmlite import binding as llvm
 
-from course.author.build import ROOT, environment
 from levels.hardware import Assembler, Buffer, net_row, pool, select, write_steps
-from levels.support import machine
+from levels.support import cache, machine
 
 CPU = pool()["cpu:0"]
 DTYPES = ["f4", "f8"]
@@ -150,7 +147,7 @@ def test_sums_and_gathers(dtype, n):
 @pytest.mark.parametrize("n", [0, 5, 16, 35])
 def test_a_number_counts_once_outside_of_a_loop_and_once_a_row_inside(dtype, n):
     a = Assembler("p", dtype)
-    x, out, once, rows, both = a.array("x", "n"), a.array("out", 5), a.sum(), a.sum(), a.sum()
+    x, out, once, rows, both = a.array("x", "n"), a.array("out", 6), a.sum(), a.sum(), a.sum()
     once += 3
     both += 100
     with a.loop("n") as i:
@@ -158,25 +155,14 @@ def test_a_number_counts_once_outside_of_a_loop_and_once_a_row_inside(dtype, n):
         both += a.load(x, i)
         inner = a.sum()
         inner += 1
+        a.store(inner.total(), out, 5)
     with a.loop("n"):
         once += 1
     both += both.total()
     for k, number in enumerate([once.total(), rows.total(), both.total(), a.count("n"), a.sum().total()]):
         a.store(number, out, k)
-    found = call(a, x=np.full(n, 2, dtype), out=np.ones(5, dtype))
-    assert found.tolist() == [3 + n, 3 * n, 200 + 4 * n, n, 0]
-
-
-@pytest.mark.quick
-def test_float64_rounds_after_each_operation():
-    """(1 + e)² - (1 + 2e) is e² where it is rounded once, and 0 where the square is rounded first."""
-    e = 2.0**-27
-    a = Assembler("p", "f8")
-    x, out = a.array("x", "n"), a.array("out", "n")
-    with a.loop("n") as i:
-        v = a.load(x, i)
-        a.store(v * v - (1 + 2 * e), out, i)
-    assert (call(a, x=np.full(19, 1 + e), out=np.ones(19)) == 0).all()
+    found = call(a, x=np.full(n, 2, dtype), out=np.ones(6, dtype))
+    assert found.tolist() == [3 + n, 3 * n, 200 + 4 * n, n, 0, 1]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -194,22 +180,6 @@ def test_comparisons_and_select_with_nan(dtype):
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.quick
-def test_float64_sums_run_in_order():
-    a = Assembler("p", "f8")
-    x, out, total = a.array("x", "n"), a.array("out", 1), a.sum()
-    with a.loop("n") as i:
-        total += a.load(x, i)
-    a.store(total.total(), out, 0)
-    values = np.random.default_rng(0).normal(size=1000) * 10.0 ** np.arange(-500, 500).clip(-5, 5)
-    result = CPU.alloc((1,), "f8")
-    a.assemble()(x=CPU.put(values), out=result)
-    expected = 0.0
-    for v in values.tolist():
-        expected += v
-    assert result.numpy()[0] == expected != math.fsum(values)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_sum_starts_at_0_and_not_at_minus_0(dtype):
     """As in the record, 0.0 + -0.0 is 0.0, also if nothing is added."""
@@ -221,20 +191,6 @@ def test_a_sum_starts_at_0_and_not_at_minus_0(dtype):
     a.store(none.total(), out, 1)
     found = call(a, out=np.ones(2, dtype))
     assert found.tolist() == [0.0, 0.0] and not np.signbit(found).any()
-
-
-def test_two_loops_and_a_store_in_the_middle():
-    """Row sums."""
-    a = Assembler("p", "f4")
-    x, out = a.array("x", "m", "n"), a.array("out", "m")
-    with a.loop("m") as i:
-        total = a.sum()
-        with a.loop("n") as j:
-            total += a.load(x, i, j)
-        a.store(total.total(), out, i)
-    x, out = np.arange(60, dtype="f4").reshape(3, 20), CPU.alloc((3,), "f4")
-    a.assemble()(x=CPU.put(x), out=out)
-    assert out.numpy().tolist() == x.sum(axis=1).tolist()
 
 
 def writing(code):
@@ -349,30 +305,18 @@ def test_a_bound_call_runs_many_times_and_notices_when_its_memory_is_gone():
 
 
 def test_row_numbers_cannot_change_after_the_check():
-    """Neither through the buffer nor through a view that was taken before: the call has a copy."""
-    a = Assembler("p", "f8")
-    x, rows, out = a.array("x", "n"), a.array("rows", 1, rows_of="n"), a.array("out", 1)
-    a.store(a.load(x, a.load(rows, 0)), out, 0)
-    memory, rows, out = np.array([1.0, 2.0, -7.0]), CPU.put(np.array([1])), CPU.put(np.zeros(1))
-    view = rows.data[:]
-    run = a.assemble().bind(x=buffer_on(CPU, memory[:2]), rows=rows, out=out)
-    rows.data[0] = view[0] = 2
-    again = [np.full(1, 2) for _ in range(100)]  # would be where the copy was, had it been deleted
-    run()
-    assert out.numpy()[0] == 2 and len(again) == 100
-
-
-def test_a_bound_call_keeps_its_copy_of_the_row_numbers():
-    """Else the next arrays of that size would lie where the program reads them."""
+    """Neither through the buffer nor through a view that was taken before: a bound call has a copy, and keeps it."""
     a = Assembler("p", "f8")
     x, rows, out = a.array("x", "n"), a.array("rows", "m", rows_of="n"), a.array("out", "m")
     with a.loop("m") as i:
         a.store(a.load(x, a.load(rows, i)), out, i)
-    program, given = a.assemble(), {"x": CPU.put(np.array([5.0, 6.0, 7.0])), "out": CPU.put(np.zeros(4))}
-    run = program.bind(**given, rows=CPU.put(np.array([2, 1, 2, 1])))
-    others = [np.zeros(4, np.int64) for _ in range(1000)]
+    memory, rows, out = np.array([5.0, 6.0, -7.0]), CPU.put(np.array([1, 0, 1, 0])), CPU.put(np.zeros(4))
+    view = rows.data[:]
+    run = a.assemble().bind(x=buffer_on(CPU, memory[:2]), rows=rows, out=out)
+    rows.data[0] = view[1] = 2
+    others = [np.full(4, 2) for _ in range(1000)]  # would be where the copy was, had it been deleted
     run()
-    assert given["out"].numpy().tolist() == [7, 6, 7, 6] and len(others) == 1000
+    assert out.numpy().tolist() == [6, 5, 6, 5] and len(others) == 1000
 
 
 def enter(a, extent):
@@ -401,42 +345,14 @@ def test_a_call_that_could_leave_its_arrays_is_refused(given, message):
         program(**{k: CPU.put(v) if isinstance(v, np.ndarray) else v for k, v in given.items()})
 
 
-def test_plain_arrays_and_other_dtypes_are_refused():
-    with pytest.raises(TypeError, match="live buffer"):
-        writing(lambda a, x, rows: None)(x=np.ones((2, 3)), rows=CPU.put(np.zeros(1, int)))
-    with pytest.raises(TypeError, match="int32"):
-        Assembler("p", "i4")
-
-
-def triple():
-    a = Assembler("p", "f8")
-    out = a.array("out", 1)
-    a.store(a.load(out, 0) * 3.0, out, 0)
-    return a.assemble()
-
-
-def times(program):
-    out = CPU.put(np.ones(1))
-    program(out=out)
-    return out.numpy()[0]
-
-
-def test_the_next_process_does_not_compile(monkeypatch, tmp_path):
-    monkeypatch.setenv("LEVELS_CACHE", str(tmp_path))
-    code = (
-        "import levels.support.machine as a, runpy; {}; t = runpy.run_path("
-        + repr(__file__)
-        + "); print(t['times'](t['triple']()))"
-    )
-    for first in ("pass", "a.llvm.create_pass_builder = None"):  # the compiler is there, then gone
-        done = subprocess.run(
-            [sys.executable, "-c", code.format(first)],
-            cwd=ROOT,
-            env=environment(ROOT),
-            capture_output=True,
-            text=True,
-        )
-        assert done.stdout == "3.0\n", done.stderr
+def test_what_was_compiled_is_read_from_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(cache, "_CACHE", tmp_path)
+    for name in ("here", "gone"):  # the compiler is there, then gone
+        monkeypatch.setattr(machine, "_ENGINES", {})
+        x, out = CPU.put(np.ones(3)), CPU.put(np.zeros(3))
+        elementwise("f8")(x=x, y=x, out=out)
+        assert out.numpy().tolist() == [0, 0, 0], name
+        monkeypatch.delattr(machine.llvm, "create_pass_builder", raising=False)
 
 
 JUMP = r"\s+(?:j\w+|b|b\.\w+|cbn?z|tbn?z)\s+(?:.*, ?)?([.\w$]+)$"  # of x86 and of ARM; the target stands last
@@ -459,25 +375,6 @@ def test_a_listing_holds_instructions_and_the_labels_they_jump_to(triple, dtype)
         re.sub(r"\s*(##|#(?=\s)|//|;).*", "", line) for line in assembly.splitlines() if re.match(r"\s+[a-z]", line)
     ]
     assert [line.split() for line in instructions] == [line.split() for line in expected]
-    assert triple.startswith("x86") or sum(line.count(", #") for line in lines) > 20
-    assert not [
-        line
-        for line in lines
-        if "\t" in line or line != line.rstrip() or line.strip().startswith(".") and line not in labels(lines)
-    ]
-    assert set(labels(lines)) == {f"{jump[1]}:" for line in instructions if (jump := re.match(JUMP, line))}
-
-
-def labels(lines):
-    return [line for line in lines if line.endswith(":")]
-
-
-@pytest.mark.more("disassembly")
-def test_the_listing_of_this_processor():
-    from levels_more.hardware.disassembly import listing
-
-    lines = listing(elementwise("f8")).splitlines()
-    assert any("mul" in line for line in lines) and any("ret" in line for line in lines)
-    assert not [
-        line for line in lines if line.startswith("\t") or line.strip().startswith((".text", ".globl", ".type"))
-    ]
+    assert not any("\t" in line for line in lines)
+    labels = {line for line in lines if line.endswith(":")}
+    assert labels == {f"{jump[1]}:" for line in instructions if (jump := re.match(JUMP, line))}

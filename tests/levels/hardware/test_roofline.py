@@ -85,17 +85,6 @@ def test_roofline_is_the_larger_of_two_times(device):
     assert device.launch_time == 2e-6
 
 
-@pytest.mark.parametrize("amounts", [(-1, 0), (0, -1.0), ("1", 0), (0, None), (float("nan"), 0)])
-def test_amounts_are_numbers_from_0_on(device, amounts):
-    with pytest.raises(ValueError, match="^cpu:9: the amounts are .*; expected numbers from 0 on"):
-        device.roofline(*amounts)
-
-
-def test_a_device_that_nothing_measures_says_so():
-    with pytest.raises(LookupError, match="^abacus:0: no program measures its peak"):
-        Device("abacus:0", None).roofline(1, 1)
-
-
 def test_what_was_measured_is_kept(device, monkeypatch):
     monkeypatch.setitem(measure.MEASURES, ("cpu", "peak"), lambda device: pytest.fail("measured again"))
     assert device.peak == 1e9

@@ -457,21 +457,16 @@ def test_dtypes():
     [
         lambda: constant([1]) + 0.5,
         lambda: 0.5 * constant([1]),
-        lambda: constant([1.0]) + True,
         lambda: constant([1]) * True,
         lambda: constant([True]) == 1,
         lambda: where(constant([True]), constant([1]), 0.5),
-        lambda: constant([1.0]) + constant([1]),
-        lambda: constant([1.0]) + constant([1.0], "f8"),
         lambda: constant([1.0]) * np.float64(2),
         lambda: np.ones(1) * constant([1.0]),
-        lambda: concat([constant([1.0]), constant([1.0], "f8")]),
         lambda: constant([1]) / 2.0,
         lambda: constant([1]) / constant([2.0]),
         lambda: constant([True]) / True,
         lambda: constant(np.zeros(2, "f2")),
         lambda: constant(np.zeros(2, ">f8")),
-        lambda: Variable([1.0]).assign(np.ones(1)),
     ],
 )
 def test_nothing_is_cast_in_silence(call):
@@ -603,34 +598,11 @@ def test_memory_is_given_back_when_tensors_die(second):
     assert {name: d.used for name, d in pool().items()} == before
 
 
-def test_a_tape_that_was_read_holds_nothing():
-    x = Variable(np.ones(1000))
-
-    def recorded():
-        with GradientTape() as tape:
-            y = reduce_sum(x * 2.0)
-        return tape, y
-
-    tape, y = recorded()
-    tape.gradient(y, x)  # its numbers 1.0 and 2.0 stay in the cache of number tensors
-    tape, y = recorded()
-    gc.collect()  # what earlier tests left
-    before = pool()["cpu:0"].used
-    tape.gradient(y, x)
-    del y
-    assert pool()["cpu:0"].used == before - 8000 - 8 and tape.records is None
-
-
 # Tapes
-def square(x=2.0):
-    x = Variable([[x]])
+def test_a_tape_is_read_once():
+    x = Variable([[2.0]])
     with GradientTape() as tape:
         y = x * x + 1.0
-    return x, y, tape
-
-
-def test_a_tape_is_read_once():
-    x, y, tape = square()
     assert [(op, inputs[0], result) for op, inputs, _, result in tape.records] == [
         ("multiply", x.value, tape.records[1][1][0]),
         ("add", tape.records[0][3], y),
@@ -648,15 +620,6 @@ def test_a_persistent_tape_is_read_many_times():
         assert float(tape.gradient(y, x)) == 4.0
         z = y * x
     assert [float(g) for _ in "12" for g in tape.gradient(z, [x, y])] == [12.0, 2.0] * 2
-    assert tapes() == []
-
-
-def test_a_tape_read_while_open_is_closed():
-    x = Variable([2.0])
-    with GradientTape() as tape:
-        y = x * x
-        assert [tape] == tapes() and float(tape.gradient(y, x)) == 4.0 and tapes() == []
-        assert float(x * 3.0) == 6.0
     assert tapes() == []
 
 
@@ -756,12 +719,12 @@ def test_grad_reads_the_innermost_tape():
 
 @pytest.mark.more("x.backward()")
 def test_backward_adds_up():
-    x, w, i = Variable([2.0]), Variable([3.0]), Variable([1])
+    x, w, aside, i = Variable([2.0]), Variable([3.0]), Variable([3.0]), Variable([1])
     for expected in (12.0, 24.0):
         with GradientTape():
-            assert float(i * 2) == 2
+            assert float(aside * 2.0) == 6.0 and float(i * 2) == 2
             (x * x * w).backward()
-        assert (float(x.grad), float(w.grad)) == (expected, expected / 3) and i.grad is None
+        assert (float(x.grad), float(w.grad), aside.grad, i.grad) == (expected, expected / 3, None, None)
     x.grad = None
     with GradientTape():
         (x * w).backward()
@@ -788,25 +751,8 @@ def test_backward_twice_on_one_tape_says_what_to_do():
             with pytest.raises(RuntimeError, match=r"this tape was read; GradientTape\(persistent=True\)"):
                 call()
     assert float(w.grad) == 2.0
-    with GradientTape(persistent=True):
-        one, two = w * 2.0, w * 4.0
-        one.backward()
-        two.backward()
-    assert float(w.grad) == 2.0 + 6.0
 
 
-# `backward` asks for the gradient of every variable used under the tape, on the way to the loss or not.
-@pytest.mark.more("x.backward()")
-def test_backward_passes_over_variables_that_the_loss_does_not_need():
-    w, v = Variable([2.0]), Variable([3.0])
-    with GradientTape():
-        loss = w * w
-        assert float(v * 2.0) == 6.0
-        loss.backward()
-    assert float(w.grad) == 4.0 and v.grad is None
-
-
-# `backward` passes over a variable that was assigned under the tape, where `gradient` raises.
 @pytest.mark.more("x.backward()")
 def test_backward_refuses_a_variable_that_was_assigned():
     w = Variable([2.0])
@@ -919,20 +865,15 @@ def test_many_axes_are_added_or_refused():
     [
         # numbers are cast on the way in.
         lambda: gather(constant(X), [0.7]),
-        lambda: gather(constant(X), "1"),
         lambda: gather(constant(X), [True, False]),
-        lambda: clip(constant(X), "0", "1"),
         lambda: constant([0.5], "i8"),
         lambda: constant(math.nan, "i8"),
         lambda: constant([3]) ** 2.0,
         # an axis or a count that is none.
         lambda: concat([constant(X), constant(X)], axis=5),
         lambda: concat([constant(X), constant(X)], axis=-3),
-        lambda: concat([constant(X), constant(X)], axis=2**70),
         lambda: reduce_sum(constant(X), axis=(0, 0)),
         lambda: reduce_sum(constant(X), axis=0, keepdims=2),
-        lambda: one_hot(constant([0]), 2, "c16"),
-        lambda: one_hot(constant([0]), 2, "U3"),
         lambda: one_hot(constant([0]), 2, "f2"),
         # NumPy gives 0 everywhere here, TensorFlow 0 too; we give 1 below 1.
         lambda: clip(constant(X), 1, 0),
