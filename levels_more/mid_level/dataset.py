@@ -157,10 +157,6 @@ class Dataset(mid_level.Dataset):
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         return self.arrays if isinstance(self.arrays, tuple) else (self.arrays,), self.make()
 
-    def of(self, arrays):
-        """The same dataset of row numbers, for other arrays."""
-        return type(self)(self.stage, self.iterate, self.length, arrays, self.batches, self.stages[:-1])
-
     @property
     def in_memory(self):
         """Whether `rows` works: then a compiled function can take a whole pass."""

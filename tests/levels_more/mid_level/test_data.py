@@ -1,6 +1,5 @@
 """Datasets: what a pass holds, in memory and element by element; threads; files; errors."""
 
-import csv
 import itertools
 import math
 import re
@@ -477,16 +476,6 @@ def test_quotes_in_a_file_are_read_as_they_are_meant(tmp_path, ends):
     (row,) = Dataset.from_csv(path).batch(10)
     assert row["n"].numpy().tolist() == [*range(7)]
     assert row["city"].tolist() == [cell.replace("\n", ends) for cell in cells]
-
-
-def test_a_cell_may_be_longer_than_pythons_own_limit(tmp_path):
-    limit = csv.field_size_limit()
-    text = "a" * 200_000
-    rows = [*Dataset.from_csv(write(tmp_path, f"text,label\n{text},1\nb,0\n"), "label")]
-    assert [(str(x["text"]), int(y)) for x, y in rows] == [(text, 1), ("b", 0)]
-    with pytest.raises(ValueError, match="never closes"):
-        Dataset.from_csv(write(tmp_path, f'text\n"{text}'))
-    assert csv.field_size_limit() == limit
 
 
 @pytest.mark.parametrize(
