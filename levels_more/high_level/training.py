@@ -1,10 +1,7 @@
 """What `compile` chose: the optimizer, the losses and the metrics of a model, with the weights of rows."""
 
-import functools
 import threading
 from contextlib import contextmanager
-
-import numpy as np
 
 from levels import mid_level
 from levels.low_level import as_tensor
@@ -38,26 +35,6 @@ def make_part(what, table, name):
         found.by_name = True  # in the history it has the name given to `compile`
         found.name = name
     return found
-
-
-def metric_for(given):
-    """The metric that `compile` was given: a name, a class, a function, a loss or an object."""
-    return make_part("metric", METRICS, given)
-
-
-def metric_again(metric):
-    """A metric like one that was made for a name."""
-    found = metric.recreate()
-    found.name, found.by_name = metric.name, True
-    return found
-
-
-def other_metrics(given):
-    """Metrics like these that `compile` was given, for another output. Raises ValueError for an object."""
-    for metric in given:
-        if hasattr(metric, "update_state") and not isinstance(metric, type) and not getattr(metric, "by_name", False):
-            raise ValueError(f"compile: {metric!r:.60} counts for one output, and there are several; give one for each")
-    return [metric_again(each) if getattr(each, "by_name", False) else metric_for(each) for each in given]
 
 
 def loss_of(loss, y, predicted, weight):
@@ -120,8 +97,7 @@ class Training(Reconstructible):
         self.losses = losses
         self.for_all = not several  # whether the loss is that of all outputs
         given = [as_list([] if each is None else each) for each in as_list([] if metrics is None else metrics)]
-        again = functools.partial(other_metrics, *given[:1])
-        self.counted = Counted([[*map(metric_for, each)] for each in given], again)
+        self.counted = Counted([[make_part("metric", METRICS, metric) for metric in each] for each in given])
         if len(losses) == 1:
             expect_logits(self.metrics, losses)
         self.loss_weights = loss_weights
@@ -188,15 +164,3 @@ class Training(Reconstructible):
                 each[-1] = share * each[-1]
         first, *others = each + model.losses
         return sum(others, first)
-
-    def check_steps(self):
-        """Raise OverflowError if a schedule's count of steps can no longer grow: 2²⁴ + 1 is 2²⁴ in float32."""
-        steps = getattr(self.optimizer, "iterations", None)
-        if (
-            steps is not None
-            and callable(vars(self.optimizer).get("rate"))
-            and float(steps) == 2.0**24
-            and steps.dtype == np.float32
-        ):
-            cure = "train in float64, or let the learning rate be a number"
-            raise OverflowError(f"the optimizer has taken {2**24:,} steps, and float32 counts no further: {cure}")
