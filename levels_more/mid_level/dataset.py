@@ -167,9 +167,8 @@ class Dataset(mid_level.Dataset):
         n = _count(1, "shuffle: buffer_size", buffer_size)
         again = check_bool("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
         seed = RANDOM.getrandbits(32) if seed is None else _count(0, "shuffle: seed", seed)
-        if self.arrays is not None and n >= self.length and again:
-            make = _batches_shuffled(self, seed) if self.batches else _shuffled(self.make, seed)
-            return _then(self, f"shuffle({n})", make, self.length, self.arrays)
+        if self.arrays is not None and not self.batches and n >= self.length and again:
+            return _then(self, f"shuffle({n})", _shuffled(self.make, seed), self.length, self.arrays)
         passes = itertools.count() if again else itertools.repeat(0)
 
         def make():
@@ -247,19 +246,6 @@ class Dataset(mid_level.Dataset):
         if self.arrays is not None:
             return self
         return _then(self, f"prefetch({n})", lambda: prefetched(self.make(), n), self.length)
-
-
-def _batches_shuffled(data, seed):
-    """A recipe for the batches of a dataset of row numbers, in orders as the core's `shuffle` draws them."""
-    numbers = np.arange(len(data))
-    orders = _shuffled(lambda: numbers, seed)
-
-    def make():
-        batches = data.make()
-        order = orders()
-        return batches[order] if isinstance(batches, np.ndarray) else [batches[k] for k in order]
-
-    return make
 
 
 def _part(data, first, last=None, step=1):
