@@ -1,12 +1,10 @@
 """Who hears of a training: callbacks, which methods they have, and which of them may change what a layer reads."""
 
-import reprlib
 import threading
 
 from levels.high_level import Callback
 from levels_more.checks import takes
 from levels_more.compiler.reads import of_levels
-from levels_more.mid_level.notes import note, noted
 
 
 class _Running(threading.local):
@@ -57,8 +55,7 @@ class CallbackList(Callback):
 def attach(callbacks, model, params):
     """Give each callback its model and Keras' `params`.
 
-    Raises TypeError for anything but a Callback and for a method that is never called, AttributeError for a callback
-    that uses one of these two names itself.
+    Raises TypeError for anything but a Callback and for a method that is never called.
     """
     for callback in callbacks:
         if not isinstance(callback, Callback):
@@ -67,10 +64,5 @@ def attach(callbacks, model, params):
             if name.startswith("on_") and not hasattr(Callback, name) and name not in (BEGIN, END):
                 heard = ", ".join(sorted([each for each in dir(Callback) if each.startswith("on_")] + [BEGIN, END]))
                 raise TypeError(f"{type(callback).__name__}: {name} is never called; these are: {heard}")
-        for name, value in (("model", model), ("params", params)):
-            own = getattr(callback, name, None)
-            if own is not None and own is not noted(callback, name, value):
-                told = f"{type(callback).__name__}.{name} is {reprlib.repr(own)}; fit sets this attribute itself"
-                raise AttributeError(f"{told}: keep yours under another name")
-            setattr(callback, name, value)
-            note(callback, **{name: value})
+        callback.model = model
+        callback.params = params

@@ -28,9 +28,7 @@ def each_array(function, *elements):
 
 
 def stack(*arrays):
-    """Stack arrays of one shape into one array [count, *shape]. Raises ValueError if their shapes differ."""
-    if len(shapes := {str(np.shape(x)) for x in arrays}) > 1:
-        raise ValueError(f"batch: arrays of shapes {' and '.join(sorted(shapes))} do not fit into one")
+    """Stack arrays of one shape into one array [count, *shape]."""
     return np.stack(arrays)
 
 
@@ -67,7 +65,7 @@ def batched(elements, size, drop):
         check_alike(part, first)
         first += len(part)
         if len(part) == size or not drop:
-            yield each_array(lambda *arrays: np.stack(arrays), *part)
+            yield each_array(stack, *part)
 
 
 def shuffled(elements, size, draws):
