@@ -32,12 +32,6 @@ def stack(*arrays):
     return np.stack(arrays)
 
 
-def form_of(array):
-    """The form of one array or number of an element: (whether it is text, its shape)."""
-    array = np.asarray(array)
-    return array.dtype.kind == "U", array.shape
-
-
 def shown(array):
     """One array of an element for an error: its dtype and its shape."""
     return f"{'text' if array.dtype.kind == 'U' else array.dtype}{[*array.shape]}"
@@ -45,7 +39,7 @@ def shown(array):
 
 def check_alike(elements, first):
     """Raise ValueError unless the elements of a batch, numbered from `first` on, have the same parts and shapes."""
-    forms = [each_array(form_of, each) for each in elements]
+    forms = [each_array(lambda x: (np.asarray(x).dtype.kind == "U", np.shape(x)), each) for each in elements]
     if all(form == forms[0] for form in forms):
         return
     number = next(k for k, form in enumerate(forms) if form != forms[0])
