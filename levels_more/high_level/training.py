@@ -1,7 +1,6 @@
 """What `compile` chose: the optimizer, the losses and the metrics of a model, with the weights of rows."""
 
-import threading
-from contextlib import contextmanager
+from contextvars import ContextVar
 
 from levels import mid_level
 from levels.low_level import as_tensor
@@ -56,25 +55,8 @@ def loss_of(loss, y, predicted, weight):
     return reduce_mean(each) if each.spec.shape else each
 
 
-class _RowWeights(threading.local):
-    """The weights of the rows of the batch whose step this thread runs: none, one tensor, or one for each output."""
-
-    tensors = ()
-    used = False  # whether a loss has asked for them
-
-
-ROW_WEIGHTS = _RowWeights()
-
-
-@contextmanager
-def weighing(tensors):
-    """Inside this `with` block the losses of this thread weigh rows by these tensors."""
-    before = ROW_WEIGHTS.tensors, ROW_WEIGHTS.used
-    ROW_WEIGHTS.tensors, ROW_WEIGHTS.used = tensors, False
-    try:
-        yield
-    finally:
-        ROW_WEIGHTS.tensors, ROW_WEIGHTS.used = before
+# while a step runs: the weights of its rows (no tensor, one, or one for each output), and whether a loss has used them
+ROW_WEIGHTS = ContextVar("ROW_WEIGHTS", default=None)
 
 
 class Training(Reconstructible):
@@ -133,8 +115,10 @@ class Training(Reconstructible):
         if len(self.loss_weights or y) != len(y):
             raise ValueError(f"compile: {len(self.loss_weights)} loss_weights for {len(y)} outputs")
         y = [like_predictions(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
-        weights = ROW_WEIGHTS.tensors or [None]
-        ROW_WEIGHTS.used = True
+        weights = [None]
+        if rows := ROW_WEIGHTS.get():
+            rows.used = True
+            weights = rows.tensors or weights
         return y, predicted, weights * len(y) if len(weights) == 1 else weights
 
     def losses_of(self, outputs):
