@@ -91,8 +91,8 @@ class Pass:
         Raises ValueError for data without a batch.
         """
         counted = self.training.counted
-        states = states_of(counted.all) if PASSES.open else None  # then a callback evaluates the model after a batch
-        PASSES.open += 1
+        states = states_of(counted.all) if PASSES.get() else None  # then a callback evaluates the model after a batch
+        outside = PASSES.set(PASSES.get() + 1)
         try:
             for metric in counted.all:
                 metric.reset_state()
@@ -103,7 +103,7 @@ class Pass:
             self.passes += 1
             return counted.logs(epoch_loss(losses, sizes))
         finally:
-            PASSES.open -= 1
+            PASSES.reset(outside)
             if states is not None:
                 give_back(counted.all, states)
 

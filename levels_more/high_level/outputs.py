@@ -1,7 +1,7 @@
 """What is counted for each output of a model: its metrics and, if several outputs have a loss, its loss."""
 
 import math
-import threading
+from contextvars import ContextVar
 
 from levels.low_level import apply
 from levels.support.parts import Reconstructible
@@ -46,11 +46,7 @@ def by_output(model, metrics):
     return [as_list(metrics.get(name) or []) for name in names]
 
 
-class _Passes(threading.local):
-    open = 0  # how many passes over data are going on in this thread
-
-
-PASSES = _Passes()
+PASSES = ContextVar("PASSES", default=0)  # how many passes over data are going on in this thread
 
 
 def states_of(metrics):
