@@ -67,21 +67,15 @@ class Training(Reconstructible):
     """
 
     def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
-        several = isinstance(loss, (list, tuple))
-        losses = (
-            [each and make_part("loss", LOSSES, each) for each in loss]
-            if several
-            else [make_part("loss", LOSSES, loss)]
-        )
-        if not any(losses):
-            lookup("loss", LOSSES, "")  # raises ValueError, as for an unknown name
+        self.for_all = not isinstance(loss, (list, tuple))  # whether the loss is that of all outputs
+        if not any(as_list(loss)):
+            lookup("loss", LOSSES, loss if self.for_all else "")  # raises an error
+        self.losses = [each and make_part("loss", LOSSES, each) for each in as_list(loss)]
         self.optimizer = make_part("optimizer", OPTIMIZERS, optimizer)
-        self.losses = losses
-        self.for_all = not several  # whether the loss is that of all outputs
         given = [as_list([] if each is None else each) for each in as_list([] if metrics is None else metrics)]
         self.counted = Counted([[make_part("metric", METRICS, metric) for metric in each] for each in given])
-        if len(losses) == 1:
-            expect_logits(self.metrics, losses)
+        if len(self.losses) == 1:
+            expect_logits(self.metrics, self.losses)
         self.loss_weights = loss_weights
         if loss_weights is not None:
             name = "compile: one of the loss_weights"

@@ -128,7 +128,7 @@ def test_class_weight_of_several_classes_and_of_columns_of_ones():
     """A class that is not named weighs 1; both weights together are multiplied."""
     kinds = np.arange(100) % 3
     table = np.array([1.0, 4.0, 0.25])
-    options = {"class_weight": {1: 4.0, 2: 0.25}, "sample_weight": WEIGHTS}
+    options = {"class_weight": {1: 4.0, 2: 0.25}, "sample_weight": WEIGHTS[:, None]}
     first = net("sparse_categorical_crossentropy", "softmax", units=3)
     start = first.get_weights()
     losses = []
