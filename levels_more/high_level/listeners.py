@@ -14,6 +14,7 @@ class _Running(threading.local):
 
 RUNNING = _Running()  # the trainings (`loop.Fit`) that are going on in this thread, the innermost last
 BEGIN, END = "on_train_batch_begin", "on_train_batch_end"  # methods for each batch, which the core's `Callback` lacks
+EVENTS = sorted([BEGIN, END, *(name for name in dir(Callback) if name.startswith("on_"))])
 
 
 def runs_code_of_the_readers(callback):
@@ -61,8 +62,7 @@ def attach(callbacks, model, params):
         if not isinstance(callback, Callback):
             raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
         for name in dir(callback):
-            if name.startswith("on_") and not hasattr(Callback, name) and name not in (BEGIN, END):
-                heard = ", ".join(sorted([each for each in dir(Callback) if each.startswith("on_")] + [BEGIN, END]))
-                raise TypeError(f"{type(callback).__name__}: {name} is never called; these are: {heard}")
+            if name.startswith("on_") and name not in EVENTS:
+                raise TypeError(f"{type(callback).__name__}: {name} is never called; these are: {', '.join(EVENTS)}")
         callback.model = model
         callback.params = params

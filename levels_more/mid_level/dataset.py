@@ -258,7 +258,6 @@ def DataLoader(dataset, batch_size: int = 1, shuffle: bool = False, drop_last: b
     """As in PyTorch: the batches of a dataset, or of arrays. With `shuffle`, each pass has a new order of all rows."""
     if isinstance(dataset, (Operators, np.ndarray, list, tuple, dict)):
         dataset = Dataset.from_tensor_slices(dataset)
-    data = dataset
     if isinstance(dataset, mid_level.Dataset):
         data = as_dataset(dataset)
     else:
@@ -266,6 +265,6 @@ def DataLoader(dataset, batch_size: int = 1, shuffle: bool = False, drop_last: b
         expect(fits, "DataLoader: dataset", dataset, "a dataset or arrays")
         cure = f"the keys are 0 to {len(dataset) - 1}"
         data = Dataset.from_generator(lambda: (sample_of(dataset, row, cure) for row in range(len(dataset))))
-    return (data.shuffle(len(dataset)) if check_bool("DataLoader: shuffle", shuffle) else data).batch(
-        batch_size, drop_last
-    )
+    if check_bool("DataLoader: shuffle", shuffle):
+        data = data.shuffle(len(dataset))
+    return data.batch(batch_size, drop_last)
