@@ -8,7 +8,7 @@ from collections.abc import Callable
 from levels.high_level import Callback
 from levels.support.checks import check_bool, check_int, check_positive, real
 from levels_more.checks import called, expect, file_name, takes, word
-from levels_more.high_level.listeners import BEGIN, END
+from levels_more.high_level.listeners import EVENTS
 from levels_more.low_level.signatures import Arguments
 from levels_more.missing import refuse_arguments
 
@@ -255,7 +255,6 @@ class LambdaCallback(Callback):
 
     def __init__(self, **functions: Callable | None):
         for name, function in functions.items():
-            heard = name.startswith("on_") and (hasattr(Callback, name) or name in (BEGIN, END))
-            expect(heard, "LambdaCallback: an argument", name, "a method of callbacks, such as on_epoch_end")
+            expect(name in EVENTS, "LambdaCallback: an argument", name, "a method of callbacks, such as on_epoch_end")
             if function is not None:
                 setattr(self, name, called(f"LambdaCallback: {name}", function))

@@ -17,13 +17,6 @@ def dry_run(layer, specs):
     return trace(lambda *x: layer(unwrap_single(x)), specs)[1]
 
 
-def spec_of(shape, dtype):
-    """The Spec of a batch of rows of this shape. The batch has 2 rows, which stand for any number of rows."""
-    return PLACE.device.spec(
-        (2, *sizes("Input: shape", several("Input: shape", shape, "a tuple of sizes"))), dtype_of("Input: dtype", dtype)
-    )
-
-
 def operator_pair(op):
     """The methods of a Placeholder for `place - 1.0` and for `1.0 - place`."""
 
@@ -67,7 +60,8 @@ class Input(Placeholder):
     """A placeholder for rows of that shape. With a name, its rows may be given in a dict, {name: rows}."""
 
     def __init__(self, shape: Sequence[int], dtype: str | np.dtype | type = "float32", name: str | None = None):
-        self.spec = spec_of(shape, dtype)
+        row = sizes("Input: shape", several("Input: shape", shape, "a tuple of sizes"))
+        self.spec = PLACE.device.spec((2, *row), dtype_of("Input: dtype", dtype))  # 2 rows stand for any number
         self.layer = None
         self.name = None if name is None else word("Input: name", name)
 

@@ -1,12 +1,10 @@
 """Who hears of a training: callbacks, which methods they have, and which of them may change what a layer reads."""
 
-import reprlib
 import threading
 
 from levels.high_level import Callback
 from levels_more.checks import takes
 from levels_more.compiler.reads import of_levels
-from levels_more.mid_level.notes import note, noted
 
 
 class _Running(threading.local):
@@ -16,6 +14,7 @@ class _Running(threading.local):
 
 RUNNING = _Running()  # the trainings (`loop.Fit`) that are going on in this thread, the innermost last
 BEGIN, END = "on_train_batch_begin", "on_train_batch_end"  # methods for each batch, which the core's `Callback` lacks
+EVENTS = sorted([BEGIN, END, *(name for name in dir(Callback) if name.startswith("on_"))])
 
 
 def runs_code_of_the_readers(callback):
@@ -57,20 +56,13 @@ class CallbackList(Callback):
 def attach(callbacks, model, params):
     """Give each callback its model and Keras' `params`.
 
-    Raises TypeError for anything but a Callback and for a method that is never called, AttributeError for a callback
-    that uses one of these two names itself.
+    Raises TypeError for anything but a Callback and for a method that is never called.
     """
     for callback in callbacks:
         if not isinstance(callback, Callback):
             raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
         for name in dir(callback):
-            if name.startswith("on_") and not hasattr(Callback, name) and name not in (BEGIN, END):
-                heard = ", ".join(sorted([each for each in dir(Callback) if each.startswith("on_")] + [BEGIN, END]))
-                raise TypeError(f"{type(callback).__name__}: {name} is never called; these are: {heard}")
-        for name, value in (("model", model), ("params", params)):
-            own = getattr(callback, name, None)
-            if own is not None and own is not noted(callback, name, value):
-                told = f"{type(callback).__name__}.{name} is {reprlib.repr(own)}; fit sets this attribute itself"
-                raise AttributeError(f"{told}: keep yours under another name")
-            setattr(callback, name, value)
-            note(callback, **{name: value})
+            if name.startswith("on_") and name not in EVENTS:
+                raise TypeError(f"{type(callback).__name__}: {name} is never called; these are: {', '.join(EVENTS)}")
+        callback.model = model
+        callback.params = params

@@ -91,8 +91,8 @@ class Pass:
         Raises ValueError for data without a batch.
         """
         counted = self.training.counted
-        states = states_of(counted.all) if PASSES.open else None  # then a callback evaluates the model after a batch
-        PASSES.open += 1
+        states = states_of(counted.all) if PASSES.get() else None  # then a callback evaluates the model after a batch
+        outside = PASSES.set(PASSES.get() + 1)
         try:
             for metric in counted.all:
                 metric.reset_state()
@@ -103,7 +103,7 @@ class Pass:
             self.passes += 1
             return counted.logs(epoch_loss(losses, sizes))
         finally:
-            PASSES.open -= 1
+            PASSES.reset(outside)
             if states is not None:
                 give_back(counted.all, states)
 
@@ -191,7 +191,6 @@ class Fit(Pass, Callback):
         if self.model.training is not self.training:
             raise RuntimeError("fit: a callback has compiled the model anew; call compile before fit, or after it")
         logs = super().run()
-        self.training.check_steps()
         return self.model.in_order(logs)
 
     def looks(self):
@@ -282,7 +281,7 @@ class LookAhead:
         updated = {v for each, _ in program.programs.values() for v in each.graph.updates} if count > 1 else ()
         before = {v: v.read_value() for v in updated}
         parts = [orders[: count * self.full].reshape(-1, size), orders[None, count * self.full :]]
-        losses = [self.over(program, part) for part in parts if part.size]
+        losses = [program.over(*self.data.arrays, part).numpy() for part in parts if part.size]
         losses = np.concatenate(losses) if len(losses) > 1 else losses[0]
         if count > 1 and not np.isfinite(np.dot(losses, np.full(len(losses), float(size)))):
             self.single = True
@@ -292,14 +291,6 @@ class LookAhead:
             program.take_time(len(losses), begun)
             del self.orders[:count]
             self.done.extend(losses.reshape(count, -1))
-
-    def over(self, program, batches):
-        """The losses of steps on these batches [steps, batch]: `function.over`, without its checks of row numbers."""
-        arrays = self.data.arrays
-        batches = np.ascontiguousarray(batches, np.int64)
-        signature = tuple([x.device.spec((batches.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in arrays])
-        found, _ = program.program(signature, signature, True)
-        return found.over(arrays, batches)[0].numpy()
 
     def hand_over(self):
         """Add the epochs that ran ahead to the history of a loop that has ended, because the weights include them."""

@@ -124,9 +124,9 @@ class Model(high_level.Model, Layer):
     ) -> None:
         """Choose how to train, by names or objects. loss: one, or a list with one for each output, which may be None.
 
-        metrics: a list for the only output, or with a list for each output; or None. One metric counts for all outputs.
-        For a graph, each of these may also be a dict {name of an output's layer: …}. Each loss is multiplied by its
-        weight. Raises ValueError for other names, and if there are not as many weights as outputs.
+        metrics: a list for the only output, or with a list for each output; or None. For a graph, each of these may
+        also be a dict {name of an output's layer: …}. Each loss is multiplied by its weight. Raises ValueError for
+        other names, and if there are not as many weights as outputs.
         """
         for name, given in (("loss", loss), ("loss_weights", loss_weights)):
             if isinstance(given, dict) and not self.steps:

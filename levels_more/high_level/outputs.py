@@ -1,7 +1,7 @@
 """What is counted for each output of a model: its metrics and, if several outputs have a loss, its loss."""
 
 import math
-import threading
+from contextvars import ContextVar
 
 from levels.low_level import apply
 from levels.support.parts import Reconstructible
@@ -46,11 +46,7 @@ def by_output(model, metrics):
     return [as_list(metrics.get(name) or []) for name in names]
 
 
-class _Passes(threading.local):
-    open = 0  # how many passes over data are going on in this thread
-
-
-PASSES = _Passes()
+PASSES = ContextVar("PASSES", default=0)  # how many passes over data are going on in this thread
 
 
 def states_of(metrics):
@@ -67,45 +63,31 @@ def give_back(metrics, states):
 
 
 class Counted(Reconstructible):
-    """The metrics of each output. `groups`: the metrics that `compile` was given, a list for each output, or one list.
+    """The metrics of each output. `given`: those that `compile` was given, a list for each output."""
 
-    again() returns the metrics of one list once more, for another output.
-    """
-
-    def __init__(self, groups, again):
-        self.given = groups
-        self.again = again
-        self.by_count = {}  # a number of outputs -> (a list of metrics for each, the OutputLoss of each or None, all)
-        self.losses = []
-        self.groups = [sum(groups, [])]
+    def __init__(self, given):
+        self.given = given
+        self.groups = [sum(given, [])]  # of the only output, until `prepare` knows of more
+        self.losses = []  # the OutputLoss of each output, or None
         self.all = self.groups[0]
         self.outputs = [""]  # what stands before the names of each
 
     def prepare(self, outputs, losses):
         """Count for the outputs of these names, with losses[output], each a Loss or None. Raises ValueError."""
         count = len(outputs)
-        if count not in self.by_count:
-            groups = self.grouped(count)
-            several = len([*filter(None, losses)]) > 1
-            own = [OutputLoss() if loss and several else None for loss in losses]
-            self.by_count[count] = groups, own, [*filter(None, own), *sum(groups, [])]
-            for group, loss in zip(groups, losses, strict=True):
-                expect_logits(group, [loss])
-        self.groups, self.losses, self.all = self.by_count[count]
-        before = [f"{name}_" for name in outputs] if count > 1 else [""]
-        if self.outputs != before:
-            self.outputs = before
-
-    def grouped(self, count):
-        """The metrics for so many outputs, a list for each. Raises ValueError if there are more lists, or fewer."""
-        if count == 1:
-            return [sum(self.given, [])]
-        if len(self.given) == 1:
-            return [self.given[0], *(self.again() for _ in range(count - 1))]
-        if len(self.given) not in (0, count):
-            cure = "give one for all of them, a list with a list for each, or a dict by their names"
+        if len(self.losses) == count:
+            return
+        if count > 1 and len(self.given) not in (0, count):
+            cure = "give a list with a list for each, or a dict by their names"
             raise ValueError(f"compile: {len(self.given)} metrics for {count} outputs; {cure}")
-        return self.given or [[] for _ in range(count)]
+        if count > 1:
+            self.groups = self.given or [[] for _ in outputs]
+            self.outputs = [f"{name}_" for name in outputs]
+        several = len([*filter(None, losses)]) > 1
+        self.losses = [OutputLoss() if loss and several else None for loss in losses]
+        self.all = [*filter(None, self.losses), *sum(self.groups, [])]
+        for group, loss in zip(self.groups, losses, strict=True):
+            expect_logits(group, [loss])
 
     def logs(self, loss):
         """{"loss": …, the losses of the outputs, each metric}. Those of several outputs are sorted, as in Keras."""

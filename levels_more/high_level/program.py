@@ -3,6 +3,7 @@
 import contextlib
 import threading
 import time
+from types import SimpleNamespace
 
 from levels.low_level import constant
 from levels_more.checks import takes
@@ -10,7 +11,7 @@ from levels_more.compiler.functions import Function
 from levels_more.compiler.reads import Reads, hearing
 from levels_more.high_level.rows import as_list
 from levels_more.high_level.targets import like_predictions
-from levels_more.high_level.training import ROW_WEIGHTS, weighing
+from levels_more.high_level.training import ROW_WEIGHTS
 from levels_more.mid_level.notes import note, noted
 
 PIECE_SECONDS = 0.05  # the time that a call with several steps should take
@@ -86,13 +87,16 @@ def run_step(step, layout, rows):
     """step(x, y) on the arrays of a batch. Raises TypeError if it does not return the loss, ValueError if it ignores
     the weights of rows."""
     x, y, weights = layout.unpacked(rows)
-    with weighing(weights):
+    rows = SimpleNamespace(tensors=weights, used=False)
+    before = ROW_WEIGHTS.set(rows)
+    try:
         result = step(x, y)
-        used = ROW_WEIGHTS.used
+    finally:
+        ROW_WEIGHTS.reset(before)
     if result is None or isinstance(result, dict | list | tuple):
         told = f"{step.__qualname__}: it returns {'None' if result is None else f'a {type(result).__name__}'}"
         raise TypeError(f"{told}; expected the loss, one number: metrics go into compile(metrics=…)")
-    if weights and not used:
+    if weights and not rows.used:
         cure = "call self.training.loss(self, y, predicted), which does"
         raise ValueError(f"{step.__qualname__} does not heed the weights of rows; {cure}")
     return result

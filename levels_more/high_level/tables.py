@@ -42,23 +42,16 @@ def arrays_of(x, name):
     `name`: the name of the argument, a key of CURES. Raises TypeError for words.
     """
     several = isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Operators)) or of_pandas(a) for a in x)
-    found = []
-    for a in x if several else [x]:
-        plain_numbers = type(a) is np.ndarray and a.dtype.kind in "fiub"  # the usual case needs no call
-        found.append(a if plain_numbers else _array_of(a, name))
-    return found
+    return [_array_of(a, name) for a in (x if several else [x])]
 
 
 def _array_of(values, name):
     try:
-        array = values if isinstance(values, np.ndarray) else None
-        if array is None:
-            array = plain(values) if of_pandas(values) else constant(values).numpy()
-        elif array.dtype.kind not in "biufc":
-            numeric_array(array)
+        if isinstance(values, np.ndarray):
+            return numeric_array(values)
+        return plain(values) if of_pandas(values) else constant(values).numpy()
     except TypeError:
         words = words_in(values)
         if not words or name == "x" and is_table(values):  # the error already names a table's columns
             raise
         raise TypeError(f"{name} holds words ({words}); {CURES[name]}") from None
-    return array

@@ -45,9 +45,8 @@ def weights_of(y, sample_weight, class_weight, dtype):
     if class_weight is not None:
         if len(y) > 1:
             raise ValueError(f"class_weight is for one output, here are {len(y)}; give sample_weight")
-        found = [
-            np.multiply(*each) for each in zip(found or [1.0], [by_class(y[0].numpy(), class_weight)], strict=True)
-        ]
+        of_rows = by_class(y[0].numpy(), class_weight)
+        found = [weight.reshape(rows) * of_rows for weight in found] or [of_rows]
     return [constant(weight.reshape(rows), dtype) for weight in found]
 
 

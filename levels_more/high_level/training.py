@@ -1,10 +1,6 @@
 """What `compile` chose: the optimizer, the losses and the metrics of a model, with the weights of rows."""
 
-import functools
-import threading
-from contextlib import contextmanager
-
-import numpy as np
+from contextvars import ContextVar
 
 from levels import mid_level
 from levels.low_level import as_tensor
@@ -40,26 +36,6 @@ def make_part(what, table, name):
     return found
 
 
-def metric_for(given):
-    """The metric that `compile` was given: a name, a class, a function, a loss or an object."""
-    return make_part("metric", METRICS, given)
-
-
-def metric_again(metric):
-    """A metric like one that was made for a name."""
-    found = metric.recreate()
-    found.name, found.by_name = metric.name, True
-    return found
-
-
-def other_metrics(given):
-    """Metrics like these that `compile` was given, for another output. Raises ValueError for an object."""
-    for metric in given:
-        if hasattr(metric, "update_state") and not isinstance(metric, type) and not getattr(metric, "by_name", False):
-            raise ValueError(f"compile: {metric!r:.60} counts for one output, and there are several; give one for each")
-    return [metric_again(each) if getattr(each, "by_name", False) else metric_for(each) for each in given]
-
-
 def loss_of(loss, y, predicted, weight):
     """The loss of a batch, by a loss or a user's function: the mean over its rows, each times its weight.
 
@@ -79,25 +55,8 @@ def loss_of(loss, y, predicted, weight):
     return reduce_mean(each) if each.spec.shape else each
 
 
-class _RowWeights(threading.local):
-    """The weights of the rows of the batch whose step this thread runs: none, one tensor, or one for each output."""
-
-    tensors = ()
-    used = False  # whether a loss has asked for them
-
-
-ROW_WEIGHTS = _RowWeights()
-
-
-@contextmanager
-def weighing(tensors):
-    """Inside this `with` block the losses of this thread weigh rows by these tensors."""
-    before = ROW_WEIGHTS.tensors, ROW_WEIGHTS.used
-    ROW_WEIGHTS.tensors, ROW_WEIGHTS.used = tensors, False
-    try:
-        yield
-    finally:
-        ROW_WEIGHTS.tensors, ROW_WEIGHTS.used = before
+# while a step runs: the weights of its rows (no tensor, one, or one for each output), and whether a loss has used them
+ROW_WEIGHTS = ContextVar("ROW_WEIGHTS", default=None)
 
 
 class Training(Reconstructible):
@@ -108,22 +67,15 @@ class Training(Reconstructible):
     """
 
     def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
-        several = isinstance(loss, (list, tuple))
-        losses = (
-            [each and make_part("loss", LOSSES, each) for each in loss]
-            if several
-            else [make_part("loss", LOSSES, loss)]
-        )
-        if not any(losses):
-            lookup("loss", LOSSES, "")  # raises ValueError, as for an unknown name
+        self.for_all = not isinstance(loss, (list, tuple))  # whether the loss is that of all outputs
+        if not any(as_list(loss)):
+            lookup("loss", LOSSES, loss if self.for_all else "")  # raises an error
+        self.losses = [each and make_part("loss", LOSSES, each) for each in as_list(loss)]
         self.optimizer = make_part("optimizer", OPTIMIZERS, optimizer)
-        self.losses = losses
-        self.for_all = not several  # whether the loss is that of all outputs
         given = [as_list([] if each is None else each) for each in as_list([] if metrics is None else metrics)]
-        again = functools.partial(other_metrics, *given[:1])
-        self.counted = Counted([[*map(metric_for, each)] for each in given], again)
-        if len(losses) == 1:
-            expect_logits(self.metrics, losses)
+        self.counted = Counted([[make_part("metric", METRICS, metric) for metric in each] for each in given])
+        if len(self.losses) == 1:
+            expect_logits(self.metrics, self.losses)
         self.loss_weights = loss_weights
         if loss_weights is not None:
             name = "compile: one of the loss_weights"
@@ -157,8 +109,10 @@ class Training(Reconstructible):
         if len(self.loss_weights or y) != len(y):
             raise ValueError(f"compile: {len(self.loss_weights)} loss_weights for {len(y)} outputs")
         y = [like_predictions(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
-        weights = ROW_WEIGHTS.tensors or [None]
-        ROW_WEIGHTS.used = True
+        weights = [None]
+        if rows := ROW_WEIGHTS.get():
+            rows.used = True
+            weights = rows.tensors or weights
         return y, predicted, weights * len(y) if len(weights) == 1 else weights
 
     def losses_of(self, outputs):
@@ -188,15 +142,3 @@ class Training(Reconstructible):
                 each[-1] = share * each[-1]
         first, *others = each + model.losses
         return sum(others, first)
-
-    def check_steps(self):
-        """Raise OverflowError if a schedule's count of steps can no longer grow: 2²⁴ + 1 is 2²⁴ in float32."""
-        steps = getattr(self.optimizer, "iterations", None)
-        if (
-            steps is not None
-            and callable(vars(self.optimizer).get("rate"))
-            and float(steps) == 2.0**24
-            and steps.dtype == np.float32
-        ):
-            cure = "train in float64, or let the learning rate be a number"
-            raise OverflowError(f"the optimizer has taken {2**24:,} steps, and float32 counts no further: {cure}")

@@ -88,13 +88,7 @@ def product(x, y):
 
     Raises ValueError for other shapes.
     """
-    if len(y.shape) < 3:
-        return dot(x, y)
-    if x.device.kind == "cpu":
-        return apply("matmul", x, y)
-    if x.shape[:-2] != y.shape[:-2] or x.shape[-1] != y.shape[-2]:
-        raise ValueError(f"matmul: x and y are {tuple(x.shape)} and {tuple(y.shape)}; expected […, m, k] and […, k, n]")
-    return reduce_sum(expand_dims(x, len(x.shape)) * expand_dims(y, len(y.shape) - 2), len(x.shape) - 1)
+    return dot(x, y) if len(y.shape) < 3 else apply("matmul", x, y)
 
 
 def reduce_variance(x, axis=None, keepdims=False, ddof=0):

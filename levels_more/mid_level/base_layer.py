@@ -18,7 +18,7 @@ from levels_more.compiler.reads import of_levels
 from levels_more.low_level.module import Module
 from levels_more.mid_level.initializers import INITIALIZERS
 from levels_more.mid_level.names import numbered, snake_case
-from levels_more.mid_level.notes import Noted, note
+from levels_more.mid_level.notes import note
 from levels_more.missing import lacking, refuse_arguments
 
 
@@ -112,7 +112,6 @@ class Layer(mid_level.Layer, Module):
         lambda self: self.trainable_flag, freeze, doc="Whether training changes its variables; see `freeze`."
     )
     penalties = ()  # functions without arguments, whose results are added to the loss
-    input_specs, output_shape, input_names = Noted(), Noted(), Noted()  # of the latest call
 
     def check_model(self, model):
         """Raise TypeError for a model of the core: it neither passes on `training` nor adds penalties to the loss."""

@@ -2,26 +2,24 @@
 
 import csv
 import decimal
+import io
 import math
 import re
 import reprlib
-import threading
 from collections import Counter
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from levels.support.machine import host_memory
 from levels_more.checks import file_name
 
 CURE = "a quote inside a cell in quotes is written twice"
 UNCLOSED = {  # part of what Python's reader says -> what is wrong in the row
     "unexpected end": f"a quote opens in this row and never closes; close it, and {CURE}",
     "expected after": f"text follows a closing quote in this row; is a quote missing? {CURE}",
+    "field larger": f"a cell has more than {csv.field_size_limit():,} letters; does a quote open and never close?",
 }
 MISSING = {"na", "n/a", "#n/a", "nil", "none", "null", "missing", "-", "--", ".", "?"}  # often stand for no number
-_READING = threading.Lock()
 
 
 def read_columns(path, na_value):
@@ -31,73 +29,50 @@ def read_columns(path, na_value):
     a header without names, or with one twice; also for another encoding, and for a file without rows.
     """
     path = file_name("from_csv: path", path)
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file, any_length():
-            rows = csv.reader(without_nul(file, path), strict=True)
-            names, lines, columns = read_cells(rows, path)
-    except UnicodeDecodeError:
-        raise ValueError(unreadable(path)) from None
-
-    def converted(name, cells):
-        cells = ["" if cell == na_value else cell for cell in cells]
-        return column(cells, lambda row: f"{path}, line {lines[row]}, column {name}")
-
-    return dict(zip(names, map(converted, names, columns), strict=True))
-
-
-@contextmanager
-def any_length():
-    """In this `with` block a cell may have any length. (Python has one limit for the whole process.)"""
-    with _READING:
-        before = csv.field_size_limit(2**31 - 1)
-        try:
-            yield
-        finally:
-            csv.field_size_limit(before)
-
-
-def without_nul(file, path):
-    """Yield the lines of a file. Raises ValueError for a NUL in one, as in UTF-16 without a mark."""
-    for line in file:
-        if "\0" in line:
-            raise ValueError(unreadable(path))
-        yield line
-
-
-def read_cells(reader, path):
-    """Return (the names in the header, the line at which each row begins, the list of cells of each column).
-
-    Raises ValueError for a row that has more or fewer cells than the header, and if there is none.
-    """
-    rows = rows_of(reader, path)
-    first, names = next(rows, (1, []))
+    (first, names), *rows = read_rows(path) or [(1, [])]
     check_names(names, f"{path}, line {first}")
-    lines = []
-    columns = [[] for _ in names]
     for line, row in rows:
         if len(row) != len(names):
             raise ValueError(f"{path}, line {line}: {reprlib.repr(row)} beneath {len(names)} names")
-        lines.append(line)
-        for cells, cell in zip(columns, row, strict=True):
-            cells.append(cell)
-    if not lines:
+    if not rows:
         raise ValueError(f"{path}, line {first}: {reprlib.repr(names)} and no rows beneath; expected at least one")
-    return names, lines, columns
+    columns = {}
+    for k, name in enumerate(names):
+        cells = ["" if row[k] == na_value else row[k] for _, row in rows]
+        columns[name] = column(cells, lambda row, name=name: f"{path}, line {rows[row][0]}, column {name}")
+    return columns
 
 
-def rows_of(reader, path):
-    """Yield (the line at which it begins, its cells) of each row that is not blank. Raises ValueError for quotes."""
-    while True:
-        line = reader.line_num + 1
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            told = [cause for part, cause in UNCLOSED.items() if part in str(error)]
-            raise ValueError(f"{path}, line {line}: {(told or [error])[0]}") from None
-        if row is None:
-            return
-        if row:
-            yield line, row
+def read_rows(path):
+    """Return (the line at which it begins, its cells) of each row that is not blank. Raises ValueError for quotes."""
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    rows = []
+    line = 1
+    try:
+        for row in reader:
+            if row:
+                rows.append((line, row))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        told = [cause for part, cause in UNCLOSED.items() if part in str(error)]
+        raise ValueError(f"{path}, line {line}: {(told or [error])[0]}") from None
+    return rows
+
+
+def read_text(path):
+    """Return the text of a file in UTF-8. Raises ValueError, with line and byte, for another encoding, or a NUL."""
+    data = Path(path).read_bytes()
+    at = data.find(b"\0")  # as in UTF-16 without a mark
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        at = error.start
+    if at >= 0:
+        line = len(re.findall(rb"\r\n?|\n", data[:at])) + 1
+        raise ValueError(
+            f"{path}, line {line}: byte {data[at]:#04x} is no text in UTF-8; save the table as CSV in UTF-8"
+        )
+    return text.removeprefix("\ufeff")
 
 
 def check_names(names, place):
@@ -114,18 +89,6 @@ def check_names(names, place):
             raise ValueError(f"{place}: {name!r} is a number; expected the names of the columns in the first line")
 
 
-def unreadable(path):
-    """A sentence about a file that is no text in UTF-8: the line and the byte at which this shows."""
-    data = Path(path).read_bytes()
-    try:
-        data.decode()
-        at = data.find(b"\0")
-    except UnicodeDecodeError as error:
-        at = error.start
-    line = len(re.findall(rb"\r\n?|\n", data[:at])) + 1
-    return f"{path}, line {line}: byte {data[at]:#04x} is no text in UTF-8; save the table as CSV in UTF-8"
-
-
 def column(cells, place):
     """Convert the cells of a column to int64, float32, float64 (if float32 is too narrow), or text.
 
@@ -133,13 +96,13 @@ def column(cells, place):
     ValueError, with the place(row), for text among numbers, and for a number that no float can hold.
     """
     if any(map(is_code, cells)):
-        return as_texts(cells, place)
+        return np.array(cells)
     numbers = []
     for row, cell in enumerate(cells):
         numbers.append(math.nan if cell == "" else as_number(cell))
         if numbers[-1] is None and all(map(math.isnan, numbers[:-1])):
             check_missing(cells, row, place)
-            return as_texts(cells, place)
+            return np.array(cells)
         if numbers[-1] is None:
             raise ValueError(f"{place(row)}: {cell!r} among numbers; a missing one is empty or na_value")
         if is_lost(cell, numbers[-1]):
@@ -179,17 +142,6 @@ def check_missing(cells, row, place):
     others = {cell for cell in cells if cell not in ("", word)}
     if word.strip().lower() in MISSING and others and None not in map(as_number, others):
         raise ValueError(f"{place(row)}: {word!r} among numbers; na_value={word!r} makes it a missing one")
-
-
-def as_texts(cells, place):
-    """Return an array of texts. Raises ValueError if it is too large: each takes as much memory as the longest."""
-    longest = max(map(len, cells))
-    size = 4 * longest * len(cells)
-    if size > (host_memory() or 2**33) // 2:
-        row = next(row for row, cell in enumerate(cells) if len(cell) == longest)
-        told = f"a text of {longest:,} letters makes an array of {len(cells):,} texts {size / 2**30:,.0f} GiB large"
-        raise ValueError(f"{place(row)}: {told}; shorten it, or read the file in parts")
-    return np.array(cells)
 
 
 def is_lost(text, number):

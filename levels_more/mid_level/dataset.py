@@ -157,10 +157,6 @@ class Dataset(mid_level.Dataset):
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         return self.arrays if isinstance(self.arrays, tuple) else (self.arrays,), self.make()
 
-    def of(self, arrays):
-        """The same dataset of row numbers, for other arrays."""
-        return type(self)(self.stage, self.iterate, self.length, arrays, self.batches, self.stages[:-1])
-
     @property
     def in_memory(self):
         """Whether `rows` works: then a compiled function can take a whole pass."""
@@ -171,9 +167,8 @@ class Dataset(mid_level.Dataset):
         n = _count(1, "shuffle: buffer_size", buffer_size)
         again = check_bool("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
         seed = RANDOM.getrandbits(32) if seed is None else _count(0, "shuffle: seed", seed)
-        if self.arrays is not None and n >= self.length and again:
-            make = _batches_shuffled(self, seed) if self.batches else _shuffled(self.make, seed)
-            return _then(self, f"shuffle({n})", make, self.length, self.arrays)
+        if self.arrays is not None and not self.batches and n >= self.length and again:
+            return _then(self, f"shuffle({n})", _shuffled(self.make, seed), self.length, self.arrays)
         passes = itertools.count() if again else itertools.repeat(0)
 
         def make():
@@ -253,19 +248,6 @@ class Dataset(mid_level.Dataset):
         return _then(self, f"prefetch({n})", lambda: prefetched(self.make(), n), self.length)
 
 
-def _batches_shuffled(data, seed):
-    """A recipe for the batches of a dataset of row numbers, in orders as the core's `shuffle` draws them."""
-    numbers = np.arange(len(data))
-    orders = _shuffled(lambda: numbers, seed)
-
-    def make():
-        batches = data.make()
-        order = orders()
-        return batches[order] if isinstance(batches, np.ndarray) else [batches[k] for k in order]
-
-    return make
-
-
 def _part(data, first, last=None, step=1):
     """The slice [first:last:step] of a pass."""
     rows = data.iterate()
@@ -276,7 +258,6 @@ def DataLoader(dataset, batch_size: int = 1, shuffle: bool = False, drop_last: b
     """As in PyTorch: the batches of a dataset, or of arrays. With `shuffle`, each pass has a new order of all rows."""
     if isinstance(dataset, (Operators, np.ndarray, list, tuple, dict)):
         dataset = Dataset.from_tensor_slices(dataset)
-    data = dataset
     if isinstance(dataset, mid_level.Dataset):
         data = as_dataset(dataset)
     else:
@@ -284,6 +265,6 @@ def DataLoader(dataset, batch_size: int = 1, shuffle: bool = False, drop_last: b
         expect(fits, "DataLoader: dataset", dataset, "a dataset or arrays")
         cure = f"the keys are 0 to {len(dataset) - 1}"
         data = Dataset.from_generator(lambda: (sample_of(dataset, row, cure) for row in range(len(dataset))))
-    return (data.shuffle(len(dataset)) if check_bool("DataLoader: shuffle", shuffle) else data).batch(
-        batch_size, drop_last
-    )
+    if check_bool("DataLoader: shuffle", shuffle):
+        data = data.shuffle(len(dataset))
+    return data.batch(batch_size, drop_last)

@@ -65,8 +65,6 @@ class Reduced(Loss):
         if self.reduction not in ("sum_over_batch_size", "mean", "sum", "none"):
             raise ValueError(f"{self}: reduction is {reduction!r}; expected 'sum_over_batch_size', 'sum' or 'none'")
 
-    is_mean = property(lambda self: self.reduction in ("sum_over_batch_size", "mean"))
-
     def each(self, y_true, y_pred, sample_weight=None):
         """A number for each sample [batch]: the mean of `call` over the last axis, unless `call` reduced that axis."""
         y_pred = as_tensor(y_pred)
@@ -78,7 +76,7 @@ class Reduced(Loss):
 
     def __call__(self, y_true: "ArrayLike", y_pred: "ArrayLike", sample_weight: "ArrayLike | None" = None) -> Tensor:
         """One number, or one for each sample. Raises ValueError if y_true and y_pred do not fit each other."""
-        if self.is_mean:
+        if self.reduction in ("sum_over_batch_size", "mean"):
             return super().__call__(y_true, y_pred, sample_weight)
         each = self.each(y_true, y_pred, sample_weight)
         return each if self.reduction == "none" else reduce_sum(each)

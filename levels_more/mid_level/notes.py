@@ -20,16 +20,3 @@ def noted(part, name, default=None):
     """Return the note of that name on a part, or the default."""
     notes = vars(part).get(NOTES)
     return default if notes is None else getattr(notes, name, default)
-
-
-class Noted:
-    """A note that can be read as an attribute. An attribute of the reader's with the same name takes its place."""
-
-    def __set_name__(self, kind, name):
-        self.name = name
-
-    def __get__(self, part, kind):
-        found = self if part is None else noted(part, self.name, self)
-        if found is self and part is not None:
-            raise AttributeError(f"{type(part).__name__} has no {self.name!r} yet: call it first", name=self.name)
-        return found

@@ -140,10 +140,8 @@ class RMSprop(Optimizer):
 
     def __init__(self, learning_rate: float | Callable = 0.001, rho: float = 0.9, epsilon: float = 1e-7, **options):
         super().__init__(learning_rate, **options)
-        self.rho, self.epsilon = (
-            check_positive("RMSprop: rho", rho, 1.0, zero=True),
-            check_positive("RMSprop: epsilon", epsilon),
-        )
+        self.rho = check_positive("RMSprop: rho", rho, 1.0, zero=True)
+        self.epsilon = check_positive("RMSprop: epsilon", epsilon)
 
     def update(self, rate, dw, w, v):
         v = self.rho * v + (1.0 - self.rho) * (dw * dw)

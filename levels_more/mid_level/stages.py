@@ -28,16 +28,8 @@ def each_array(function, *elements):
 
 
 def stack(*arrays):
-    """Stack arrays of one shape into one array [count, *shape]. Raises ValueError if their shapes differ."""
-    if len(shapes := {str(np.shape(x)) for x in arrays}) > 1:
-        raise ValueError(f"batch: arrays of shapes {' and '.join(sorted(shapes))} do not fit into one")
+    """Stack arrays of one shape into one array [count, *shape]."""
     return np.stack(arrays)
-
-
-def form_of(array):
-    """The form of one array or number of an element: (whether it is text, its shape)."""
-    array = np.asarray(array)
-    return array.dtype.kind == "U", array.shape
 
 
 def shown(array):
@@ -47,7 +39,7 @@ def shown(array):
 
 def check_alike(elements, first):
     """Raise ValueError unless the elements of a batch, numbered from `first` on, have the same parts and shapes."""
-    forms = [each_array(form_of, each) for each in elements]
+    forms = [each_array(lambda x: (np.asarray(x).dtype.kind == "U", np.shape(x)), each) for each in elements]
     if all(form == forms[0] for form in forms):
         return
     number = next(k for k, form in enumerate(forms) if form != forms[0])
@@ -67,7 +59,7 @@ def batched(elements, size, drop):
         check_alike(part, first)
         first += len(part)
         if len(part) == size or not drop:
-            yield each_array(lambda *arrays: np.stack(arrays), *part)
+            yield each_array(stack, *part)
 
 
 def shuffled(elements, size, draws):

@@ -352,15 +352,3 @@ def test_a_batch_of_another_size_has_a_program_of_its_own():
     assert float(unused(np.ones((3, 1)), other)) == 10.0
     assert float(unused(np.ones((5, 1)), other)) == 10.0
     assert float(unused(np.ones((7, 1)), np.ones((7, 2)))) == 14.0
-
-
-def test_renew_reads_again_what_no_guard_watches():
-    settings = {"rate": 2.0}
-    scaled = function(lambda x: reduce_sum(settings["rate"] * x))
-    assert float(scaled(np.ones(3))) == 6.0
-    scaled.renew()
-    assert float(scaled(np.ones(3))) == 6.0
-    settings["rate"] = 3.0
-    assert float(scaled(np.ones(3))) == 6.0
-    scaled.renew()
-    assert float(scaled(np.ones(3))) == 9.0 and scaled.traces == 1

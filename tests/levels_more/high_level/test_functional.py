@@ -91,8 +91,6 @@ METRICS_OF_TWO = {  # arguments of compile, and the numbers in the order of `eva
         {"metrics": [[MeanLoss(MeanAbsoluteError(), "a")], [MeanLoss(MeanAbsoluteError(), "a")]]},
         LOSSES | {"p_a": 3.0, "q_a": 97.0},
     ),
-    # Keras refuses this one
-    "one for all": ({"metrics": ["mae"]}, LOSSES | {"p_mae": 3.0, "q_mae": 97.0}),
 }
 
 
@@ -220,6 +218,7 @@ def test_inputs_and_outputs_by_name(tmp_path):
         (lambda: net.compile("sgd", {"mass": "mse"}), "got mass; its inputs and outputs are"),
         (lambda: net.compile("sgd", "mse", loss_weights=[1.0]), "1 loss_weights for 2 outputs"),
         (lambda: net.compile("sgd", "mse", loss_weights=[1.0, -1.0]), "one of the loss_weights is -1.0"),
+        (lambda: net.compile("sgd", "mse", ["mae"]) or net.evaluate(given, targets), "1 metrics for 2 outputs; give"),
     ]:
         with pytest.raises(ValueError, match=told):
             wrong()

@@ -14,18 +14,13 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn.base import clone, is_classifier
-from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
-from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from threadpoolctl import threadpool_limits
 
 from course import build, tasks
 from levels_more.high_level import DNNClassifier, DNNRegressor, LinearRegressor
@@ -161,54 +156,6 @@ def test_pipelines_and_searches():
     assert searches[0].best_params_["dnnclassifier__learning_rate"] == 0.03 and searches[0].best_score_ > 0.8
     scores = [search.cv_results_["mean_test_score"].tolist() for search in searches]
     assert scores[0] == scores[1], "by processes and by threads, the same"
-
-
-# Beside scikit-learn's own nets, on the same splits ------------------------------------------------------------------
-
-
-def measured(names):
-    """What makes numbers of a table of penguins: some columns standardised, their gaps filled, and two of words."""
-    numbers = make_pipeline(SimpleImputer(), StandardScaler())
-    return make_column_transformer((numbers, list(names)), (OneHotEncoder(), ["species", "island"]))
-
-
-def tables():
-    """Name, rows, truth, and what makes the standardised numbers of them."""
-    sexed, weighed = BIRDS.dropna(subset="sex"), BIRDS.dropna(subset="body_mass_g")
-    yield "breast cancer", *load_breast_cancer(return_X_y=True), StandardScaler()
-    yield "digits", *load_digits(return_X_y=True), StandardScaler()
-    yield "penguins: sex", sexed, sexed.sex.to_numpy(), measured(tasks.MEASURES)
-    yield "diabetes", *load_diabetes(return_X_y=True), StandardScaler()
-    yield "penguins: mass", weighed, weighed.body_mass_g.to_numpy(), measured(tasks.MEASURES[:3])
-
-
-@pytest.mark.weekly  # a hundred trainings of scikit-learn's nets and of ours: 20 s
-@pytest.mark.filterwarnings("ignore")  # scikit-learn's nets warn of many things here
-def test_ours_are_as_good_as_scikit_learns_nets():
-    """Accuracy and R² on the test rows, the mean over five splits; the same net, rate and batches for both."""
-    print(f"\n{'':16} {'early stopping':>14} {'ours':>7} {'theirs':>7}   (pytest -s prints this table)")
-    found = []
-    for name, x, y, numbers in tables():
-        ours, theirs = (DNNRegressor, MLPRegressor) if y.dtype.kind == "f" else (DNNClassifier, MLPClassifier)
-        for early in (False, True):
-            scores = []
-            for seed in range(5):
-                kinds = None if y.dtype.kind == "f" else y
-                rows, test, truth, test_truth = train_test_split(x, y, random_state=seed, stratify=kinds)
-                options = {"batch_size": 100, "early_stopping": early, "random_state": seed}
-                own = ours((100,), 0.001, 400, **options)
-                other = theirs(hidden_layer_sizes=(100,), learning_rate_init=0.001, max_iter=400, **options)
-                if kinds is None:  # theirs takes y as it is; so that both learn the same
-                    other = TransformedTargetRegressor(other, transformer=StandardScaler())
-                nets = make_pipeline(clone(numbers), own), make_pipeline(clone(numbers), other)
-                score = r2_score if kinds is None else accuracy_score
-                with threadpool_limits(1):  # two threads of BLAS wait for each other where cores are few
-                    scores.append([score(test_truth, net.fit(rows, truth).predict(test)) for net in nets])
-            found.append(np.mean(scores, axis=0))
-            print(f"{name:16} {early!s:>14} {found[-1][0]:7.3f} {found[-1][1]:7.3f}")
-    ours, theirs = np.transpose(found)
-    print(f"{'mean':31} {ours.mean():7.3f} {theirs.mean():7.3f}")
-    assert (ours > theirs - 0.02).all() and ours.mean() >= theirs.mean()
 
 
 LATE = "sklearn", "scipy", "pandas", "tensorboardX", "safetensors", "matplotlib", "numba"

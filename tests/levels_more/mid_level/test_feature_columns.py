@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from levels_more.low_level import GradientTape, Variable, constant, function, reduce_sum
+from levels_more.low_level import GradientTape, Variable, constant, reduce_sum
 from levels_more.mid_level import (
-    SGD,
-    Dense,
     DenseFeatures,
-    MeanSquaredError,
     bucketized_column,
     categorical_column_with_hash_bucket,
     categorical_column_with_identity,
@@ -163,14 +160,6 @@ def test_a_number_is_the_one_that_was_written_whatever_its_width(kind):
     assert categorical_column_with_vocabulary_list("x", written).ids(features).tolist() == [0, 1, 2, 3, 4, 5]
 
 
-@given(st.lists(st.sampled_from([*WORDS, None, "Emperor", ""]), min_size=1))
-def test_an_indicator_has_one_1_or_none(words):
-    layer = DenseFeatures([indicator_column(species)])
-    rows = layer({"species": words}).numpy()
-    assert rows.sum(axis=1).tolist() == [word in WORDS for word in words]
-    assert [WORDS[k] for k in rows.argmax(axis=1)[rows.any(axis=1)]] == [word for word in words if word in WORDS]
-
-
 # Hashes.
 
 HASHES = {"Biscoe": 73, "Dream": 98, "Torgersen": 4, 2007: 27, "2007": 27, "Ätsch": 11, -12: 38}
@@ -211,37 +200,6 @@ def test_an_embedding_is_an_indicator_times_a_table():
     assert looked_up.numpy().tolist() == product.numpy().tolist()
     np.testing.assert_allclose(by_row, tape.gradient(loss, [table])[0].numpy(), rtol=1e-15)
     assert by_row[1].tolist() == [0, 0]  # no Chinstrap was there
-
-
-def test_a_compiled_step_trains_on_encoded_columns_as_an_eager_one():
-    rng = np.random.default_rng(1)
-    features = {"x": rng.normal(size=40), "species": rng.choice([*WORDS, "Emperor"], 40), "n": rng.integers(0, 4, 40)}
-    n = categorical_column_with_identity("n", 4)
-    batches, y = rng.integers(0, 40, (20, 5)), rng.normal(size=(40, 1))
-    weights = []
-    for compiled in (True, False):
-        columns = [numeric_column("x"), embedding_column(species, 2), indicator_column(n)]
-        layer, dense, sgd = DenseFeatures(columns, dtype="float64"), Dense(1), SGD(0.1)
-        dense(layer(features))
-        variables = [*layer.variables, *dense.variables]
-        for k, variable in enumerate(variables):
-            variable.assign(np.linspace(-1, k, variable.numpy().size).reshape(variable.shape))
-
-        def step(*rows, layer=layer, dense=dense, sgd=sgd, variables=variables):
-            with GradientTape() as tape:
-                loss = MeanSquaredError()(rows[-1], dense(layer(rows[:-1])))
-            sgd.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-            return loss
-
-        if compiled:
-            function(step).over(*layer.encode(features), y, batches)
-        else:
-            for rows in batches:
-                part = {name: column[rows] for name, column in features.items()}
-                step(*layer.encode(part), constant(y[rows]))
-        weights.append([v.numpy() for v in variables])
-    for one, other in zip(*weights, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 # Errors: one, and clear.
