@@ -1,6 +1,5 @@
 """Programs for other machines: WebAssembly by wasmtime and ARM64 by an emulator end on the same bits as this machine."""
 
-import struct
 import sys
 
 import numpy as np
@@ -61,27 +60,12 @@ def test_on_arm_a_hundred_losses_are_equal(level, name, monkeypatch):
 # What it is made of, and what it refuses.
 
 
-def doubled(name="doubled", dtype="f8"):
-    a = Assembler(name, dtype)
+def doubled():
+    a = Assembler("doubled", "f8")
     x = a.array("x", "rows")
     with a.loop("rows") as i:
         a.store(a.load(x, i) + a.load(x, i), x, i)
     return a.assemble()
-
-
-@pytest.mark.quick
-def test_a_list_of_programs_becomes_one_module():
-    import wasmtime
-
-    code = targets.compiled_for([doubled(), doubled("again")], "wasm32")
-    store = wasmtime.Store()
-    memory = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(1, None)))
-    module = wasmtime.Instance(store, wasmtime.Module(store.engine, code), [memory])
-    memory.write(store, struct.pack("<2q", 3, 256), 64)
-    memory.write(store, struct.pack("<3d", 1.0, -0.0, 5e-324), 256)
-    for name in ("program0", "program1"):
-        module.exports(store)[name](store, 64)
-    assert struct.unpack("<3d", bytes(memory.read(store, 256, 280))) == (4.0, -0.0, 2e-323)
 
 
 @pytest.mark.quick
@@ -115,7 +99,7 @@ def test_what_cannot_be_is_said(monkeypatch):
 def test_a_program_that_needs_a_stack_or_a_library_is_refused():
     code = targets.machine_for("wasm32").emit_object(targets.optimised(SINE, targets.machine_for("wasm32")))
     with pytest.raises(ValueError, match="needs more than memory: a stack, constants, or a function of a library"):
-        targets.with_exports(code, ["program"])
+        targets.with_export(code)
 
 
 SINE = """
