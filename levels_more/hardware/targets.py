@@ -57,6 +57,7 @@ FUNCTIONS = 3
 EXPORTS = 7
 CODE = 10
 DATA = 11
+START = 65536  # where the words and arrays of a call begin, in the memory of another machine
 MEMORY = b"\x03env\x0f__linear_memory\x02"  # the only import of a program
 
 
@@ -111,42 +112,42 @@ def run_on(target, program, **given):
         cure = f"copy compiled_for(program, {target!r}) to such a machine, or see levels_more.hardware.emulated"
         raise RuntimeError(f"RUNNERS has no row for {target}: {cure}")
     memory, words = checked(program, given, Buffer)
-    return RUNNERS[target](compiled_for(program, target), program, memory, words)
+    places = {}
+    end = START + 8 * len(words)
+    for name, array in memory.items():
+        places[name] = end = -(-end // 64) * 64
+        end += array.nbytes
+    image = bytearray(end - START)
+    struct.pack_into(f"<{len(words)}q", image, 0, *(places.get(name, words[name]) for name in program.words))
+    for name, array in memory.items():
+        begin = places[name] - START
+        image[begin : begin + array.nbytes] = array.tobytes()
+    seconds, image = RUNNERS[target](compiled_for(program, target), image)
+    for name, array in memory.items():
+        if not program.arrays[name].rows_of:
+            numbers = np.frombuffer(image, array.dtype, array.size, places[name] - START)
+            array[...] = numbers.reshape(array.shape)
+    return seconds
 
 
-def run_wasm(code, program, memory, words):
-    """Run a module in wasmtime, on copies of the arrays. Returns seconds. Raises RuntimeError without wasmtime."""
+def run_wasm(code, image):
+    """Run a module in wasmtime, with `image` at START of its memory: the words of a call, then its arrays.
+
+    Returns the seconds, and what stands there then. Raises RuntimeError without wasmtime.
+    """
     try:
         import wasmtime
     except ModuleNotFoundError:
         raise RuntimeError("run_on('wasm32') needs wasmtime: `python3 -m course setup` installs it") from None
-    places, end = addresses_of(memory, 64 + 8 * len(words))
     store = wasmtime.Store()
-    pages = wasmtime.Limits(end // 65536 + 1, None)
-    linear = wasmtime.Memory(store, wasmtime.MemoryType(pages))
+    end = START + len(image)
+    linear = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(end // 65536 + 1, None)))
     module = wasmtime.Instance(store, wasmtime.Module(store.engine, code), [linear])
-    for name, array in memory.items():
-        linear.write(store, array.tobytes(), places[name])
-    block = [places.get(name, words[name]) for name in program.words]
-    linear.write(store, struct.pack(f"<{len(block)}q", *block), 64)
+    linear.write(store, image, START)
     function = module.exports(store)["program"]
     began = time.perf_counter()
-    function(store, 64)
-    seconds = time.perf_counter() - began
-    for name, array in memory.items():
-        if not program.arrays[name].rows_of:
-            found = bytes(linear.read(store, places[name], places[name] + array.nbytes))
-            array[...] = np.frombuffer(found, array.dtype).reshape(array.shape)
-    return seconds
-
-
-def addresses_of(memory, start):
-    """({name of an array: its address}, where the last one ends): one after the other, at multiples of 64 bytes."""
-    places = {}
-    for name, array in memory.items():
-        places[name] = start = -(-start // 64) * 64
-        start += array.nbytes
-    return places, start
+    function(store, START)
+    return time.perf_counter() - began, linear.read(store, START, end)
 
 
 RUNNERS = {"wasm32": run_wasm}
