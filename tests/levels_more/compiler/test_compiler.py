@@ -12,12 +12,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from back_ends import CHOICES, choose, kinds
+from back_ends import CHOICES, choose, kinds, on_threads
 
 from course import tasks
 from course.reader.inspection.graphs import listed
 from levels_more import low_level
-from levels_more.compiler.fused import backend
 from levels_more.compiler.fused import programs as fused_parts
 from levels_more.compiler.fused import threads as fused_threads
 from levels_more.hardware import PLACE, Device
@@ -419,22 +418,6 @@ def test_assignments(name, back_end):
         sums = [float(step(constant(X + k))) for k in range(4)]
         ends.append((sums, a.numpy().tolist(), b.numpy().tolist()))
     assert ends[0] == ends[1]
-
-
-def test_a_variable_that_is_only_written(back_end):
-    """Nobody reads the old value, so only the update knows the variable."""
-    last, count = Variable(np.array(0.0)), Variable(np.zeros((1,)))
-
-    @function
-    def step(x):
-        loss = reduce_sum(x)
-        last.assign(loss)
-        count.assign(count + 1.0)
-        return loss
-
-    losses = step.over(X, [[0, 1], [2, 3], [4]]).numpy()
-    assert float(last) == losses[-1] and float(count) == 3.0
-    assert float(step(X)) == float(last) and float(count) == 4.0 and back_end in kinds(step)
 
 
 def test_a_variable_made_in_every_call_is_refused(back_end):
@@ -839,14 +822,6 @@ def test_a_product_does_not_overwrite_what_it_reads(back_end):
     assert (w.numpy() == np.linalg.matrix_power(start, 2)).all()
     step.over(X, [[0], [1]])
     assert (w.numpy() == np.linalg.matrix_power(start, 8)).all()
-
-
-def on_threads(monkeypatch, threads):
-    """From here on a fused program runs on so many threads, however small it is and however many cores there are."""
-    choose(monkeypatch, "FusedProgram")
-    monkeypatch.setattr(backend, "WORTH_SHARING", 1)
-    monkeypatch.setattr(backend, "most_threads", lambda graph: 100)
-    monkeypatch.setattr(backend, "threads_for", lambda most: threads)
 
 
 @pytest.mark.parametrize("sizes, batch, dtype", [((2, 40, 16, 4), 16, np.float64), ((400, 300, 20), 65, np.float32)])
