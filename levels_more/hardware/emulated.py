@@ -14,10 +14,8 @@ CODE = 1 << 36
 STACK = CODE + (1 << 28)
 BACK = CODE + (1 << 29)
 MEGABYTE = 1 << 20
-# Relocation types: how `link` writes an address into an instruction
-# (https://github.com/ARM-software/abi-aa/blob/main/aaelf64/aaelf64.rst). {type: bits that the address is shifted right}
-PAGE = 275
-LOW = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
+# Four instructions move an address to a register, 16 bits each. {type of relocation: bits that it is shifted right}
+# (https://github.com/ARM-software/abi-aa/blob/main/aaelf64/aaelf64.rst)
 MOVES = {264: 0, 266: 16, 268: 32, 269: 48}
 
 
@@ -38,17 +36,10 @@ def link(code):
     relocations = file.get_section_by_name(".rela.text")
     for each in relocations.iter_relocations() if relocations else ():
         symbol = symbols.get_symbol(each["r_info_sym"])
-        kind = each["r_info_type"]
         at = text + each["r_offset"]
         value = places[symbol["st_shndx"]] + symbol["st_value"] + each["r_addend"]
         (word,) = struct.unpack_from("<I", memory, at - CODE)
-        if kind == PAGE:
-            pages = (value >> 12) - (at >> 12)
-            word |= (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
-        elif kind in LOW:
-            word |= (value & 0xFFF) >> LOW[kind] << 10
-        else:
-            word |= (value >> MOVES[kind] & 0xFFFF) << 5
+        word |= (value >> MOVES[each["r_info_type"]] & 0xFFFF) << 5
         struct.pack_into("<I", memory, at - CODE, word)
     return bytes(memory), text
 
