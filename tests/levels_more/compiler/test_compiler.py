@@ -447,32 +447,6 @@ def test_a_variable_made_in_the_first_call(back_end):
 
 
 # Aliases and memory.
-def test_what_was_taken_from_a_variable_keeps_its_numbers(back_end):
-    v = Variable(np.ones((2, 1)))
-
-    @function
-    def step(x):
-        v.assign(v + reduce_mean(x))
-        return reduce_sum(v), v * 1.0, v
-
-    twice = function(lambda x: step(x)[0])
-    ones = np.ones((6, 2))
-    start, results, values, arrays = v.value, [], [v.value], [v.value.data]
-    for k in range(6):
-        results.append(step(ones))
-        values.append(v.value)
-        if k % 2:
-            arrays.append(v.value.data)
-        if k == 3:
-            twice.over(ones, [[0, 1], [2]])
-    assert start.numpy().tolist() == [[1.0]] * 2 and arrays[0].tolist() == [[1.0]] * 2
-    counts = [2, 3, 4, 5, 8, 9]
-    for count, (total, same, variable), value in zip(counts, results, values[1:], strict=True):
-        assert float(total) == 2 * count
-        assert same.numpy().tolist() == variable.numpy().tolist() == value.numpy().tolist() == [[count]] * 2
-    assert [a.ravel().tolist() for a in arrays] == [[n] * 2 for n in (1, 3, 5, 9)]
-
-
 def test_results_are_fresh(back_end):
     keep = constant(np.full(2, 7.0))
     step = function(lambda x: (x, x * 2.0, reduce_sum(x), keep, x * 2.0))
@@ -520,26 +494,6 @@ def test_functions_that_share_variables(back_end):
             assert all((tensor.numpy() == numbers).all() for tensor, numbers in held)
         ends.append((seen, w.numpy().tolist(), b.numpy().tolist()))
     assert ends[0] == ends[1]
-
-
-def test_memory_stays_as_it_is(back_end, cpu):
-    w = Variable(np.ones((2, 3)))
-
-    @function
-    def step(x):
-        with GradientTape() as tape:
-            loss = reduce_mean(tanh(x @ w) ** 2)
-        w.assign(w - 0.1 * tape.gradient(loss, w))
-        return loss
-
-    x, used = constant(X), []
-    for n in range(101):
-        step(x)
-        step.over(x, [[0, 1, 2], [3, 4]])
-        if n in (10, 100):
-            gc.collect()
-            used.append(cpu.used)
-    assert used[0] == used[1]
 
 
 # Over all batches.
