@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import figures, tasks
 from course.reader.figures import tpu as tpu_figures
 from levels_more.hardware import (
     Activate,
@@ -17,7 +16,6 @@ from levels_more.hardware import (
     bfloat16,
     copy,
     dense_program,
-    dnn_classifier,
     pool,
     systolic,
 )
@@ -205,23 +203,3 @@ def test_memory_and_dtypes():
             attempt()
     with pytest.raises(MemoryError, match="tpu:0"):
         tpu.alloc((2**32,), "f4")
-
-
-# The tasks
-
-
-def test_the_net_decides_as_on_the_cpu():
-    task, tpu = tasks.rings(), Tpu("tpu:0")
-    fit = dnn_classifier(*task[:2], task.weights, task.batches[:4000], task.learning_rate)
-    sizes, program = [2, 4, 8, 1], []
-    for k, (inputs, units) in enumerate(zip(sizes, sizes[1:], strict=False), 1):
-        function = "sigmoid" if k == 3 else "relu"
-        program += dense_program(
-            inputs, units, function, x="x" if k == 1 else f"h{k - 1}", w=f"w{k}", b=f"b{k}", y=f"h{k}"
-        )
-    names = ("w1", "b1", "w2", "b2", "w3", "b3")
-    weights = {name: v.astype("f4") for name, v in zip(names, fit.weights, strict=True)}
-    p = tpu.run([*program, Write("h3")], x=task.x_test.astype("f4"), **weights)["h3"]
-    assert 0 < np.abs(p - fit.predict(task.x_test)).max() < 0.1
-    right = figures.accuracy(task.y_test, fit.predict(task.x_test))
-    assert abs(figures.accuracy(task.y_test, p) - right) < 0.01 and right > 0.9
