@@ -9,8 +9,9 @@ from levels.kernels import BACKENDS, KERNELS, PLANNERS, kernel
 from levels.support.shapes import same_dtype
 from levels_more.hardware.gpu.device import launch_kernel
 from levels_more.hardware.gpu.memory import cuda
-from levels_more.kernels.gpu_compiler import LAYOUTS, ceil_div, kernel_for, threads_for
+from levels_more.kernels.gpu_compiler import LAYOUTS, kernel_for, threads_for
 from levels_more.kernels.layout import MOVES, plan_one_hot, plan_scatter_add
+from levels_more.kernels.matmul import ceil_div
 from levels_more.kernels.random import normal, uniform
 from levels_more.kernels.reductions import LOOPS
 

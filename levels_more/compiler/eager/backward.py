@@ -34,14 +34,9 @@ def _plain(value):
     return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
 
 
-def _row(op, attrs):
-    """The key of an op's rules in VJPS: that for its attributes, if there is such a row."""
-    return (op, *attrs) if attrs and (op, *attrs) in VJPS else op
-
-
 def _asked(records):
-    """The keys of the rules that are called in a walk over these."""
-    return [*dict.fromkeys(_row(op, attrs) for op, _, attrs, _ in records)]
+    """The keys of the rules in VJPS that are called in a walk over these: for an op, or for an op with attributes."""
+    return [*dict.fromkeys((op, *attrs) if (op, *attrs) in VJPS else op for op, _, attrs, _ in records)]
 
 
 def _ours(records):
