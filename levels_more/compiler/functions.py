@@ -7,13 +7,14 @@ too.) The step of a model is watched more closely, by `reads.Reads`.
 """
 
 import functools
+import inspect
 import operator
 import types
 import warnings
 
 from levels import low_level
 from levels.kernels import KERNELS
-from levels.support.compiled import SUBSTITUTIONS, globals_read
+from levels.support.compiled import globals_read
 from levels_more.compiler.reads import cell_content, of_levels, same
 
 
@@ -28,11 +29,10 @@ def _read_outside(function):
     return [(scope.get, name, scope[name]) for name in names] + [(cell_content, c, cell_content(c)) for c in cells]
 
 
-def _read_by(functions, inside):
-    """[(read, key, value), …] for all that these functions read, and what the functions among these values read.
+def _read_by(functions):
+    """[(read, key, value), …] for all that these functions read, and what the reader's functions in these values read.
 
-    inside(value) returns the Python function in a value, which is searched too, or None. Values that functions of
-    `levels` and `levels_more` read are left out, since they do not change.
+    Values that functions of `levels` and `levels_more` read are left out, since they do not change.
     """
     found = []
     waiting = [*functions]
@@ -43,7 +43,7 @@ def _read_by(functions, inside):
             met.add(function)
             places = _read_outside(function)
             found += [] if of_levels(function) else places
-            waiting += filter(None, (inside(value) for _, _, value in places))
+            waiting += filter(None, (_of_the_reader(value) for _, _, value in places))
     return found
 
 
@@ -56,18 +56,12 @@ def _changed(places):
     return False
 
 
-def _called(value):
-    """The Python function in a value, unless kernels call a replacement of it (SUBSTITUTIONS); else None."""
-    function = getattr(value, "py_func", value)
-    return function if isinstance(function, types.FunctionType) and function not in SUBSTITUTIONS else None
-
-
 def watch(made, function):
     """Make the plan recompile before a run if a value that its kernel reads has changed. Returns the plan."""
     lower = made.lower
 
     def lower_watched():
-        places, run = _read_by([function], _called), lower()
+        places, run = _read_by([_unwrapped(function)]), lower()
 
         def look_and_run(*arrays):
             if _changed(places):
@@ -82,10 +76,10 @@ def watch(made, function):
 
 
 def _unwrapped(value):
-    """Return the Python function inside a method, a partial call or a `Function`; any other value as it is."""
+    """Return the Python function inside a method, a partial call, a `Function` or what numba compiled, or the value."""
     while wrapper := _WRAPPERS.get(type(value)):
         value = getattr(value, wrapper)
-    return value
+    return inspect.getattr_static(value, "py_func", value)  # it calls no `__getattr__`
 
 
 def _of_the_reader(value):
@@ -118,7 +112,7 @@ class Function(low_level.Function):
     def traced(self, signature, over):
         graph, result = super().traced(signature, over)
         kernels = [_of_the_reader(KERNELS[node.op, node.spec.device.kind]) for node in graph.ops]
-        read = _read_by([_unwrapped(self.python), *filter(None, kernels)], _of_the_reader)
+        read = _read_by([_unwrapped(self.python), *filter(None, kernels)])
         self.stale.append(functools.partial(_changed, read))
         return graph, result
 

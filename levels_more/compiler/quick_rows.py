@@ -19,7 +19,6 @@ import numpy as np
 from levels.hardware import Value, select
 from levels.kernels import KERNELS, REDUCTIONS, reduced
 from levels.low_level import LOWERINGS, NoProgram, RowProgram, StepWriter
-from levels_more.compiler.back_ends import Program
 from levels_more.hardware.lanes import Lanes
 from levels_more.kernels.batched_matmul import has_batches
 from levels_more.kernels.layout import as_slices
@@ -157,7 +156,7 @@ class QuickStepWriter(StepWriter):
         return totals(self.a, sums)
 
 
-class QuickRowProgram(RowProgram, Program):
+class QuickRowProgram(RowProgram):
     """A faster `RowProgram`, with lanes in float32; in float64 with the same bits.
 
     Raises NoProgram as `RowProgram` does, for products of many matrices, and where a FusedProgram is quicker: in

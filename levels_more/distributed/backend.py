@@ -8,7 +8,6 @@ import numpy as np
 from levels.kernels import planned
 from levels.low_level import BACK_ENDS, DOOR, Graph, Node, NoProgram, Replay, Tensor, constant, dce
 from levels.support.storage import alias
-from levels_more.compiler.back_ends import Program
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
 from levels_more.distributed.collectives import COLLECTIVES
@@ -147,7 +146,7 @@ def messages_of(nodes, slots):
     return [(Bucket if len(group) > 1 else SingleMessage)(group, slots) for group in kinds.values()]
 
 
-class StagedProgram(Replay, Program):
+class StagedProgram(Replay):
     """A graph as stages, with messages after each but the last. One thread runs at a time.
 
     The constructor raises NoProgram for a graph without a collective.
@@ -211,7 +210,7 @@ class StagedProgram(Replay, Program):
         return outs
 
     def run(self, args):
-        """As in `Program`."""
+        """As in `Replay`."""
         Rows.note(*(x.data for x in args))
         given = [_rows(args[k], slice(first, last)) for _, k, first, last in self.given]
         return [alias(x) for x in self.step(given)]

@@ -8,8 +8,8 @@ from levels.hardware import PLACE, POOL, Buffer, Device
 MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> its maker
 
 
-def fill(found, counts):
-    """Add devices to a pool {name: Device}: one of each kind, or as many as `counts` gives, such as {"cpus": 2}.
+def pool(**counts):
+    """Return the pool {"cpu:0": Device, …} with one device of each kind, or as many as asked for, such as gpus=2.
 
     Raises TypeError for an unknown kind, ValueError if a count is not an integer from 0 to 64.
     """
@@ -19,15 +19,7 @@ def fill(found, counts):
         raise ValueError(f"pool: {wrong[0]!r:.60} devices; expected a whole number from 0 to 64")
     for kind, make in MAKERS.items():
         names = (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1)))
-        found.update({name: make(name) for name in names if name not in found})
-
-
-def pool(**counts):
-    """Return the pool {"cpu:0": Device, …} with one device of each kind, or as many as asked for, such as gpus=2.
-
-    Raises TypeError for an unknown kind, ValueError if a count is not an integer from 0 to 64.
-    """
-    fill(POOL, counts)
+        POOL.update({name: make(name) for name in names if name not in POOL})
     return POOL
 
 

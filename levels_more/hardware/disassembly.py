@@ -15,6 +15,6 @@ def instructions_of(assembly):
 
 
 def listing(program):
-    """The machine instructions of this processor for a Program, or for a text in LLVM's language."""
+    """The machine instructions of this processor for a Program."""
     target = target_machine()
-    return instructions_of(target.emit_assembly(optimised(getattr(program, "text", program), target)))
+    return instructions_of(target.emit_assembly(optimised(program.text, target)))

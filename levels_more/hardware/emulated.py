@@ -7,20 +7,15 @@ import io
 import struct
 import time
 
-import numpy as np
+from levels_more.hardware.targets import START
 
-from levels_more.hardware.targets import addresses_of
-
-# their addresses in the emulated memory
-CODE = 0x100000
-STACK = 0x7000000
-BACK = 0x900000
-DATA = 0x10000000
+# their addresses in the emulated memory, beyond all arrays
+CODE = 1 << 36
+STACK = CODE + (1 << 28)
+BACK = CODE + (1 << 29)
 MEGABYTE = 1 << 20
-# Relocation types: how `link` writes an address into an instruction
-# (https://github.com/ARM-software/abi-aa/blob/main/aaelf64/aaelf64.rst). {type: bits that the address is shifted right}
-PAGE = 275
-LOW = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
+# Four instructions move an address to a register, 16 bits each. {type of relocation: bits that it is shifted right}
+# (https://github.com/ARM-software/abi-aa/blob/main/aaelf64/aaelf64.rst)
 MOVES = {264: 0, 266: 16, 268: 32, 269: 48}
 
 
@@ -41,45 +36,31 @@ def link(code):
     relocations = file.get_section_by_name(".rela.text")
     for each in relocations.iter_relocations() if relocations else ():
         symbol = symbols.get_symbol(each["r_info_sym"])
-        kind = each["r_info_type"]
         at = text + each["r_offset"]
         value = places[symbol["st_shndx"]] + symbol["st_value"] + each["r_addend"]
         (word,) = struct.unpack_from("<I", memory, at - CODE)
-        if kind == PAGE:
-            pages = (value >> 12) - (at >> 12)
-            word |= (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
-        elif kind in LOW:
-            word |= (value & 0xFFF) >> LOW[kind] << 10
-        else:
-            word |= (value >> MOVES[kind] & 0xFFFF) << 5
+        word |= (value >> MOVES[each["r_info_type"]] & 0xFFFF) << 5
         struct.pack_into("<I", memory, at - CODE, word)
     return bytes(memory), text
 
 
-def run_arm(code, program, memory, words):
+def run_arm(code, image):
     """Run an ARM64 object file, as `targets.run_wasm` runs a module. Raises RuntimeError if a package is missing."""
     try:
         import unicorn
         from unicorn import arm64_const as arm
 
-        image, start = link(code)
+        program, start = link(code)
     except ModuleNotFoundError as error:
         raise RuntimeError(f"run_arm needs {error.name}: `python3 -m course setup` installs it") from None
     machine = unicorn.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
-    places, end = addresses_of(memory, DATA + 8 * len(words))
-    for address, size in ((CODE, MEGABYTE), (STACK, MEGABYTE), (BACK, 4096), (DATA, end - DATA)):
+    for address, size in ((CODE, MEGABYTE), (STACK, MEGABYTE), (BACK, 4096), (START, len(image))):
         machine.mem_map(address, -(-size // 4096) * 4096)
-    machine.mem_write(CODE, image)
-    for name, array in memory.items():
-        machine.mem_write(places[name], array.tobytes())
-    block = [places.get(name, words[name]) for name in program.words]
-    machine.mem_write(DATA, struct.pack(f"<{len(block)}q", *block))
+    machine.mem_write(CODE, program)
+    machine.mem_write(START, bytes(image))
     machine.reg_write(arm.UC_ARM64_REG_SP, STACK + MEGABYTE // 2)
     machine.reg_write(arm.UC_ARM64_REG_LR, BACK)  # where the program returns to
-    machine.reg_write(arm.UC_ARM64_REG_X0, DATA)
+    machine.reg_write(arm.UC_ARM64_REG_X0, START)
     began = time.perf_counter()
     machine.emu_start(start, BACK)
-    seconds = time.perf_counter() - began
-    for name, array in memory.items():
-        array[...] = np.frombuffer(machine.mem_read(places[name], array.nbytes), array.dtype).reshape(array.shape)
-    return seconds
+    return time.perf_counter() - began, machine.mem_read(START, len(image))

@@ -5,50 +5,37 @@ A target is a row of `TARGETS`. Programs of float64 round as on this machine, so
 """
 
 import functools
-import re
 import struct
 import time
-from typing import NamedTuple
 
 import numpy as np
 from llvmlite import binding as llvm
 
-from levels.hardware import Buffer, Program
+from levels.hardware import Buffer
 from levels.support.calls import checked
 from levels.support.machine import optimised
 from levels_more.hardware.disassembly import instructions_of
 
-
-class Target(NamedTuple):
-    """A machine, by LLVM's names. Without a processor and features, only what every machine of its kind has is used."""
-
-    triple: str
-    processor: str = ""
-    features: str = ""
-
-
-TARGETS = {
-    "wasm32": Target("wasm32-unknown-unknown"),
-    "aarch64": Target("aarch64-unknown-linux-gnu"),
-}
+# a target -> LLVM's name of it; only what every machine of its kind has is used
+TARGETS = {"wasm32": "wasm32-unknown-unknown", "aarch64": "aarch64-unknown-linux-gnu"}
 
 
 def compiled_for(program, target):
-    """Compile a program, or a list of programs. Returns the bytes of a module (wasm32), or of an object file in ELF.
+    """Compile a program. Returns the bytes of a module (wasm32), or of an object file in ELF.
 
-    The functions are called `program`, or `program0`, `program1`, … for a list. Each takes the address of its block of
-    words of 64 bits, one for each of `program.words`, in this order. Raises LookupError for an unknown target, and
-    ValueError for wasm32 if a program needs more than memory, such as constants or a library function.
+    Its function, `program`, takes the address of a block of words of 64 bits, one for each of `program.words`, in this
+    order. Raises LookupError for an unknown target, and ValueError for wasm32 if a program needs more than memory, such
+    as constants or a library function.
     """
     machine = machine_for(target)
-    code = machine.emit_object(optimised(text_of(program), machine))
-    return with_exports(code, names_of(program)) if target == "wasm32" else code
+    code = machine.emit_object(optimised(program.text, machine))
+    return with_export(code) if target == "wasm32" else code
 
 
 def listing_for(program, target):
-    """The machine instructions of a Program, or of a list of programs, for a target, as assembly text."""
+    """The machine instructions of a Program for a target, as assembly text."""
     machine = machine_for(target)
-    return instructions_of(machine.emit_assembly(optimised(text_of(program), machine)))
+    return instructions_of(machine.emit_assembly(optimised(program.text, machine)))
 
 
 @functools.cache
@@ -58,24 +45,7 @@ def machine_for(target):
         raise LookupError(f"there is no target {target!r}; there are {', '.join(TARGETS)}")
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    row = TARGETS[target]
-    made = llvm.Target.from_triple(row.triple)
-    return made.create_target_machine(cpu=row.processor, features=row.features, opt=3)
-
-
-def names_of(program):
-    """The names of the compiled functions of a program, or of a list of programs."""
-    return ["program"] if isinstance(program, Program) else [f"program{k}" for k in range(len(program))]
-
-
-def text_of(program):
-    """The text of a program, or of a list of programs, in which each function has a different name."""
-    if isinstance(program, Program):
-        return program.text
-    renamed = (
-        re.sub(r"@program\b", f"@{name}", each.text) for name, each in zip(names_of(program), program, strict=True)
-    )
-    return "\n".join(renamed)
+    return llvm.Target.from_triple(TARGETS[target]).create_target_machine(opt=3)
 
 
 # WebAssembly. LLVM's object file is already a module, but it has no exports, so nothing in it can be called.
@@ -87,17 +57,8 @@ FUNCTIONS = 3
 EXPORTS = 7
 CODE = 10
 DATA = 11
+START = 65536  # where the words and arrays of a call begin, in the memory of another machine
 MEMORY = b"\x03env\x0f__linear_memory\x02"  # the only import of a program
-
-
-def leb(number):
-    """A whole number as bytes in LEB128: seven bits in each byte, the lowest first."""
-    made = b""
-    while True:
-        number, low = number >> 7, number & 127
-        if not number:
-            return made + bytes([low])
-        made += bytes([low | 128])
 
 
 def read_leb(code, at):
@@ -113,34 +74,31 @@ def read_leb(code, at):
 
 
 def sections(code):
-    """The sections of a module: [(kind, content)]."""
-    # after the magic number and the version
-    found = []
-    at = 8
+    """The sections of a module: {kind: (its kind and size as they are written, its content)}."""
+    found = {}
+    at = 8  # after the magic number and the version
     while at < len(code):
-        kind = code[at]
-        size, at = read_leb(code, at + 1)
-        found.append((kind, code[at : at + size]))
+        begin = at
+        size, at = read_leb(code, begin + 1)
+        found[code[begin]] = code[begin:at], code[at : at + size]
         at += size
     return found
 
 
-def with_exports(code, names):
-    """The module with its first functions exported under these names, and with only the sections that it needs.
+def with_export(code):
+    """The module with its first function exported as `program`, and with only the sections that it needs.
 
     Raises ValueError if it imports more than memory, or contains constants.
     """
-    kept = [(kind, content) for kind, content in sections(code) if kind in (TYPES, IMPORTS, FUNCTIONS, CODE)]
-    held = dict(kept)
-    if held[IMPORTS][:1] != b"\x01" or held[IMPORTS][1 : 1 + len(MEMORY)] != MEMORY or DATA in dict(sections(code)):
+    found = sections(code)
+    _, imports = found[IMPORTS]
+    if not imports.startswith(b"\x01" + MEMORY) or DATA in found:
         raise ValueError("this program needs more than memory: a stack, constants, or a function of a library")
-    exported = leb(len(names))
-    for k, name in enumerate(names):
-        exported += leb(len(name)) + name.encode() + b"\x00" + leb(k)
-    made = code[:8]
-    for kind, content in sorted([*kept, (EXPORTS, exported)]):
-        made += bytes([kind]) + leb(len(content)) + content
-    return made
+    name = b"\x07program"
+    export = b"\x01" + name + b"\x00\x00"  # one export: function 0
+    found[EXPORTS] = bytes([EXPORTS, len(export)]), export
+    kept = (found[kind] for kind in (TYPES, IMPORTS, FUNCTIONS, EXPORTS, CODE))
+    return code[:8] + b"".join(header + content for header, content in kept)
 
 
 def run_on(target, program, **given):
@@ -154,42 +112,42 @@ def run_on(target, program, **given):
         cure = f"copy compiled_for(program, {target!r}) to such a machine, or see levels_more.hardware.emulated"
         raise RuntimeError(f"RUNNERS has no row for {target}: {cure}")
     memory, words = checked(program, given, Buffer)
-    return RUNNERS[target](compiled_for(program, target), program, memory, words)
+    places = {}
+    end = START + 8 * len(words)
+    for name, array in memory.items():
+        places[name] = end = -(-end // 64) * 64
+        end += array.nbytes
+    image = bytearray(end - START)
+    struct.pack_into(f"<{len(words)}q", image, 0, *(places.get(name, words[name]) for name in program.words))
+    for name, array in memory.items():
+        begin = places[name] - START
+        image[begin : begin + array.nbytes] = array.tobytes()
+    seconds, image = RUNNERS[target](compiled_for(program, target), image)
+    for name, array in memory.items():
+        if not program.arrays[name].rows_of:
+            numbers = np.frombuffer(image, array.dtype, array.size, places[name] - START)
+            array[...] = numbers.reshape(array.shape)
+    return seconds
 
 
-def run_wasm(code, program, memory, words):
-    """Run a module in wasmtime, on copies of the arrays. Returns seconds. Raises RuntimeError without wasmtime."""
+def run_wasm(code, image):
+    """Run a module in wasmtime, with `image` at START of its memory: the words of a call, then its arrays.
+
+    Returns the seconds, and what stands there then. Raises RuntimeError without wasmtime.
+    """
     try:
         import wasmtime
     except ModuleNotFoundError:
         raise RuntimeError("run_on('wasm32') needs wasmtime: `python3 -m course setup` installs it") from None
-    places, end = addresses_of(memory, 64 + 8 * len(words))
     store = wasmtime.Store()
-    pages = wasmtime.Limits(end // 65536 + 1, None)
-    linear = wasmtime.Memory(store, wasmtime.MemoryType(pages))
+    end = START + len(image)
+    linear = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(end // 65536 + 1, None)))
     module = wasmtime.Instance(store, wasmtime.Module(store.engine, code), [linear])
-    for name, array in memory.items():
-        linear.write(store, array.tobytes(), places[name])
-    block = [places.get(name, words[name]) for name in program.words]
-    linear.write(store, struct.pack(f"<{len(block)}q", *block), 64)
+    linear.write(store, image, START)
     function = module.exports(store)["program"]
     began = time.perf_counter()
-    function(store, 64)
-    seconds = time.perf_counter() - began
-    for name, array in memory.items():
-        if not program.arrays[name].rows_of:
-            found = bytes(linear.read(store, places[name], places[name] + array.nbytes))
-            array[...] = np.frombuffer(found, array.dtype).reshape(array.shape)
-    return seconds
-
-
-def addresses_of(memory, start):
-    """({name of an array: its address}, where the last one ends): one after the other, at multiples of 64 bytes."""
-    places = {}
-    for name, array in memory.items():
-        places[name] = start = -(-start // 64) * 64
-        start += array.nbytes
-    return places, start
+    function(store, START)
+    return time.perf_counter() - began, linear.read(store, START, end)
 
 
 RUNNERS = {"wasm32": run_wasm}

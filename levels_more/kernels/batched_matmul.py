@@ -4,15 +4,13 @@ The op is still `matmul`, with the same vjp. A kernel of the user's own runs onc
 imports this file: the core's RowProgram handles two axes only, so more are allowed only with programs that take them.)
 """
 
-import functools
 import math
 from typing import NamedTuple
 
 from levels.kernels import PLANNERS, Plan, lowered, matmul_ikj
 from levels.support.checks import check_bool
 from levels.support.shapes import same_dtype
-from levels_more.kernels import matmul
-from levels_more.kernels.matmul import WORTH_PACKING, is_large, matmul_small, plan_tiles, small_program
+from levels_more.kernels.matmul import is_large, matmul_small, plan_tiles, small_program
 
 
 class Products(NamedTuple):
@@ -97,26 +95,11 @@ def plan_products(op, function, x, w, transpose_x=False, transpose_w=False):
         return run_all
 
     def in_one_call():
-        program = small_program(compiler(), dtype, 3, transpose_x, transpose_w)
-        large = products.count * products.m * products.k * products.n >= WORTH_PACKING
-        return functools.partial(by_threads, program) if large else program
+        return small_program(compiler(), dtype, 3, transpose_x, transpose_w)
 
     small = not is_large(products.m, products.k, products.n)
     ours = function is matmul_ikj and dtype.kind == "f"
     return Plan(op, products.shape, dtype, [x, w], in_one_call if ours and small else matrix_by_matrix, views)
-
-
-def by_threads(program, out, x, w):
-    """Run the program with the matrices divided among as many threads as numba is set to use."""
-    import numba
-
-    share = -(-len(out) // numba.get_num_threads())
-    cuts = [slice(i, i + share) for i in range(0, len(out), share)]
-    parts = [[each if len(each) == 1 else each[cut] for each in (out, x, w)] for cut in cuts]
-    others = [matmul.WORKERS.submit(program, *part) for part in parts[1:]]
-    program(*parts[0])
-    for other in others:
-        other.result()
 
 
 PLANNERS["matmul", "cpu"] = plan_products

@@ -9,8 +9,9 @@ from levels.kernels import BACKENDS, KERNELS, PLANNERS, kernel
 from levels.support.shapes import same_dtype
 from levels_more.hardware.gpu.device import launch_kernel
 from levels_more.hardware.gpu.memory import cuda
-from levels_more.kernels.gpu_compiler import LAYOUTS, ceil_div, kernel_for, threads_for
+from levels_more.kernels.gpu_compiler import LAYOUTS, kernel_for, threads_for
 from levels_more.kernels.layout import MOVES, plan_one_hot, plan_scatter_add
+from levels_more.kernels.matmul import ceil_div
 from levels_more.kernels.random import normal, uniform
 from levels_more.kernels.reductions import LOOPS
 
@@ -72,6 +73,7 @@ LOOPS["gpu"] = reduce_block, reduce_thread
 # Products: one thread for each element; each block keeps tiles of both matrices in shared memory.
 
 
+@kernel("matmul", "gpu")
 def tiled(side, number, turned_x, turned_w):
     """Return a kernel for out[m, n] = x[m, k] @ w[k, n] in tiles of side x side, with sums of the type `number`.
 
@@ -102,21 +104,8 @@ def tiled(side, number, turned_x, turned_w):
     return matmul_tiled
 
 
-@kernel("matmul", "gpu")
-def matmul_threads(out, x, w):
-    """Compute out[i, j] = Σₖ x[i, k]·w[k, j] in thread i·n + j."""
-    n = cuda.grid(1)
-    if n < out.size:
-        i = n // out.shape[1]
-        j = n % out.shape[1]
-        total = 0.0
-        for k in range(x.shape[1]):
-            total += x[i, k] * w[k, j]
-        out[i, j] = total
-
-
 def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
-    """Plan a product of float matrices; `tiled` replaces `matmul_threads`. Raises what `matmul`'s planner raises."""
+    """Plan a product of float matrices; `tiled` is made for their sizes. Raises what `matmul`'s planner raises."""
     same_dtype(op, x, w)  # matrices of floats only
     made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     m, n = made.spec.shape
@@ -124,9 +113,14 @@ def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
     def lower():
         side = min(16, 1 << (max(2, min(m, n)) - 1).bit_length())
         program = kernel_for(tiled(side, x.dtype.type, transpose_x, transpose_w), x.dtype)
-        return functools.partial(launch_kernel, program, (ceil_div(n, side), ceil_div(m, side)), (side, side))
 
-    if function is matmul_threads and min(m, n) > 0:
+        def run(out, x, w):
+            if out.size:
+                launch_kernel(program, (ceil_div(n, side), ceil_div(m, side)), (side, side), out, x, w)
+
+        return run
+
+    if function is tiled:
         made.lower = lower
     return made
 

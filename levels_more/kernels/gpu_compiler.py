@@ -14,6 +14,7 @@ from levels_more.hardware.elementary import COS, SIN, cos, larger_of, maximum, m
 from levels_more.hardware.gpu.device import launch_kernel
 from levels_more.hardware.gpu.memory import cuda
 from levels_more.kernels import layout, random  # noqa: F401 (their kernels enter before there is a column for the GPU)
+from levels_more.kernels.matmul import ceil_div
 
 _MADE = {}  # a description of a kernel and its dtype -> the kernel
 
@@ -33,11 +34,6 @@ def each_row(function):
     scope = {"__name__": "__main__", "cuda": cuda, "function": function}
     exec(f"def rows({', '.join(names)}):\n i = cuda.grid(1)\n if i < {names[0]}.shape[0]:\n  function({rows})", scope)
     return scope["rows"]
-
-
-def ceil_div(n, size):
-    """Return n / size, rounded up."""
-    return -(-n // size)
 
 
 def threads_for(count):

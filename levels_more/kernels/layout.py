@@ -10,7 +10,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from levels.kernels import BACKENDS, Plan, element_loop, kernel, lowered
+from levels.kernels import Plan, element_loop, kernel, lowered
 from levels.support.shapes import check_reshape, same_dtype
 from levels_more.checks import dtype_of, sizes
 from levels_more.kernels.verify import TEST_CASES
@@ -32,8 +32,7 @@ def copy_views(function, shape, inputs, pairs):
 def one_loop(function, x):
     """Return (compiler, views) for the loop of a scalar function over an array like `x`; views: the shapes it needs."""
     row = (math.prod(x.shape),)
-    loop = lowered(element_loop(function, x, ["i", "i"]), x)
-    return loop, BACKENDS[x.device.kind].views([row, row], ["i", "i"])
+    return lowered(element_loop(function, x, ["i", "i"]), x), [row, row]
 
 
 MOVES = {"cpu": copy_views}  # kind of device -> how it copies from view to view
@@ -132,9 +131,7 @@ def plan_cast(op, function, x, dtype=None):
 def plan_reshape(op, function, x, shape=()):
     """Plan a copy in another shape, in the same order. Raises ValueError for a shape of another size."""
     check_reshape(op, x.shape, shape)
-    row = (math.prod(x.shape),)
-    loop = lowered(element_loop(function, x, ["i", "i"]), x)
-    return Plan(op, shape, x.dtype, [x], loop, [row, row])
+    return Plan(op, shape, x.dtype, [x], *one_loop(function, x))
 
 
 def layout_op(op, planner, *tried, count=1):

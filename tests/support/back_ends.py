@@ -1,5 +1,6 @@
 """What a graph may become, for tests that try each of them."""
 
+from levels_more.compiler.fused import backend
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
 from levels_more.compiler.quick_rows import QuickRowProgram
@@ -23,3 +24,11 @@ def choose(monkeypatch, name):
 def kinds(compiled):
     """The back ends that a function was compiled for; the quicker row program counts as one."""
     return {type(program).__name__.removeprefix("Quick") for program, _ in compiled.programs.values()}
+
+
+def on_threads(monkeypatch, threads):
+    """From here on a fused program runs on so many threads, however small it is and however many cores there are."""
+    choose(monkeypatch, "FusedProgram")
+    monkeypatch.setattr(backend, "WORTH_SHARING", 1)
+    monkeypatch.setattr(backend, "most_threads", lambda graph: 100)
+    monkeypatch.setattr(backend, "threads_for", lambda most: threads)

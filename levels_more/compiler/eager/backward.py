@@ -10,6 +10,7 @@ from operator import is_
 
 import numpy as np
 
+from levels import low_level
 from levels.low_level import DOOR, VJPS, NoProgram, Replay, Watcher
 from levels_more.compiler.functions import Function
 from levels_more.compiler.reads import of_levels
@@ -33,14 +34,9 @@ def _plain(value):
     return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
 
 
-def _row(op, attrs):
-    """The key of an op's rules in VJPS: that for its attributes, if there is such a row."""
-    return (op, *attrs) if attrs and (op, *attrs) in VJPS else op
-
-
 def _asked(records):
-    """The keys of the rules that are called in a walk over these."""
-    return [*dict.fromkeys(_row(op, attrs) for op, _, attrs, _ in records)]
+    """The keys of the rules in VJPS that are called in a walk over these: for an op, or for an op with attributes."""
+    return [*dict.fromkeys((op, *attrs) if (op, *attrs) in VJPS else op for op, _, attrs, _ in records)]
 
 
 def _ours(records):
@@ -56,14 +52,14 @@ class _Walk(Function):
 
     quiet = True  # it was not written by a reader, so nobody is told that its ops are replayed
 
-    def __init__(self, numbers, records, target, sources, op_by_op):
+    def __init__(self, numbers, records, target, sources):
         told = [(op, [numbers[x] for x in inputs], attrs, numbers[y]) for op, inputs, attrs, y in records]
         target = numbers[target]
         sources = [numbers[x] for x in sources]
 
         def walk(*tensors):
             tape = [(op, [tensors[n] for n in inputs], attrs, tensors[y]) for op, inputs, attrs, y in told]
-            return op_by_op(tape, tensors[target], [tensors[n] for n in sources])
+            return low_level.backward_pass(tape, tensors[target], [tensors[n] for n in sources])
 
         super().__init__(walk)
         self.rows = _asked(told)
@@ -89,11 +85,8 @@ class _Walk(Function):
         return None if isinstance(program, Replay) else program.run(tensors)
 
 
-def backward_pass(records, target, sources, op_by_op):
-    """The gradient of the tensor `target` for each of the source tensors, or None if no program computes it.
-
-    op_by_op(records, target, sources) is the walk to make a program of.
-    """
+def backward_pass(records, target, sources):
+    """The gradient of the tensor `target` for each of the source tensors, or None if no program computes it."""
     if not records or not at_once():
         return None
     # A plain loop: it runs before every gradient, and comprehensions took three times as long.
@@ -123,6 +116,6 @@ def backward_pass(records, target, sources, op_by_op):
         if walk < _SELDOM:
             walk += 1
         else:
-            walk = _Walk(numbers, records, target, sources, op_by_op) if _ours(records) else None
+            walk = _Walk(numbers, records, target, sources) if _ours(records) else None
         _WALKS[key] = walk
     return walk.gradients([*numbers]) if type(walk) is _Walk else None

@@ -8,7 +8,7 @@ from levels_more.compiler.eager.backward import backward_pass as as_program
 
 def quickest_walk(records, target, sources):
     """Return the gradients by a program for tapes like this one, else by `backward_pass`, with its errors."""
-    found = as_program(records, target, sources, backward_pass)
+    found = as_program(records, target, sources)
     return backward_pass(records, target, sources) if found is None else found
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from levels.hardware import Spec
 from levels.low_level import Graph, Node, NoProgram, Tensor
 from levels.support.storage import LockAll, pinned_address
-from levels_more.compiler.back_ends import Program
 from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
 from levels_more.compiler.fused.gather import check_rows, row_limits
 from levels_more.compiler.fused.loops import address, address_of, check_ours, loop_parts, units_of
@@ -103,7 +102,7 @@ def shared_buffers(units, kept):
     return buffers
 
 
-class FusedProgram(Program):
+class FusedProgram:
     """A graph as a list of programs. It is made either for `run` or, with over=True, for `over`.
 
     Raises NoProgram, when it is made, for a graph with an op that is left to its kernel.
@@ -118,7 +117,7 @@ class FusedProgram(Program):
         self.units, self.lock = units_of(graph), threading.Lock()
         leaves = [node for node in graph.nodes if not node.inputs]
         self.inputs = [*graph.leaves("input")]
-        self.variables = self.reads
+        self.variables = [*graph.leaves("variable") | graph.updates]  # read or assigned
         self.locks = LockAll(self.variables)
         inputs = [("input", k) for k in self.inputs]
         outputs = [("out", k) for k in range(len(graph.outputs))]
@@ -222,7 +221,7 @@ class FusedProgram(Program):
         return outs
 
     def run(self, args):
-        """As in `Program`."""
+        """Run one step: update the variables, and return the results."""
         if self.limits:
             check_rows(self.limits, args)
         return self.launch(args, [Tensor(spec) for spec in self.specs], 1, 0, 0)
@@ -236,8 +235,6 @@ class FusedProgram(Program):
         outs = [Tensor(spec) for spec in specs]
         rows = args[self.inputs[0]].spec.shape[0] if self.inputs else 0
         return self.launch(args, outs, steps, rows, batches.ctypes.data)
-
-    launches = property(lambda self: len(self.units), doc="How many programs do the work of the ops.")
 
     def __repr__(self):
         return "\n".join([f"{len(self.graph.ops)} ops in {len(self.units)} programs", *map(repr, self.units)])

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from levels.low_level import NoProgram, Replay, Tensor
 from levels.support.locks import compiled_once
 from levels.support.storage import alias
-from levels_more.compiler.back_ends import Program
 from levels_more.compiler.fused.backend import FusedProgram, shared_buffers
 from levels_more.compiler.fused.loops import Unit, address, loop_program, units_of
 from levels_more.kernels.batched_matmul import has_batches
@@ -31,7 +30,7 @@ class Part(NamedTuple):
         return repr(self.unit)
 
 
-class FusedReplay(Replay, Program):
+class FusedReplay(Replay):
     """A graph that is replayed, except that its loops are programs. Values that pass between units have fixed buffers.
 
     Raises NoProgram for a graph without such loops, unless it has products of many matrices, for empty arrays, and for
@@ -91,7 +90,7 @@ class FusedReplay(Replay, Program):
         return arrays
 
     def run(self, args):
-        """As in `Program`."""
+        """As in `Replay`."""
         tensors = {}
         with self.lock:  # for the buffers, which all calls share
             for node in self.graph.nodes:

@@ -47,8 +47,6 @@ class Block:
 class Thread:
     """One thread: its block, its index there, its warp, and the barrier at which it waits, or None."""
 
-    __slots__ = ("block", "index", "warp", "barrier")
-
     def __init__(self, block, index, warp):
         self.block = block
         self.index = index
@@ -79,21 +77,6 @@ class View:
     written: the addresses of elements that were written, or None if all have values. origin: the whole array's address.
     """
 
-    __slots__ = (
-        "data",
-        "name",
-        "cells",
-        "past",
-        "written",
-        "origin",
-        "address",
-        "shape",
-        "ndim",
-        "length",
-        "columns",
-        "down",
-        "across",
-    )
     __iter__ = None
 
     def __init__(self, data, name, cells, past, written=None, origin=None):

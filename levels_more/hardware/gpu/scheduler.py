@@ -230,8 +230,6 @@ def as_size(kernel, what, size):
 class _Counted(View):
     """A View that also logs every access: its thread, its line, and in which 128 bytes of the array it falls."""
 
-    __slots__ = ()
-
     def locate(self, index, verb):
         address = super().locate(index, verb)
         if address is not None:

@@ -7,7 +7,7 @@ from back_ends import kinds
 from levels_more.compiler.eager import backward
 from levels_more.compiler.eager.small_ops import ProgramPlan
 from levels_more.kernels import PLANS
-from levels_more.low_level import GradientTape, constant, function, reduce_sum
+from levels_more.low_level import GradientTape, constant, function
 from levels_more.mid_level import SGD, Adam, BinaryCrossentropy, Dense
 from levels_more.mid_level.notes import noted
 
@@ -66,9 +66,3 @@ def test_a_loop_op_by_op(make, dtype):
     assert kinds(noted(optimizer, "program")) == {"FusedProgram"}
     launched = {plan.op: plan for plan in PLANS.values() if plan.launches and plan.op in ("matmul", "add", "relu")}
     assert all(isinstance(plan, ProgramPlan) and plan.pack for plan in launched.values()), launched
-
-
-def test_products_of_many_matrices_are_in_no_row_program():
-    w = constant(np.ones((2, 3, 4), "f4"))
-    compiled = function(lambda x: reduce_sum(x @ w))
-    assert compiled(np.ones((2, 5, 3), "f4")).numpy() == 2 * 5 * 4 * 3 and kinds(compiled) == {"FusedProgram"}

@@ -12,12 +12,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from back_ends import CHOICES, choose, kinds
+from back_ends import CHOICES, choose, kinds, on_threads
 
 from course import tasks
 from course.reader.inspection.graphs import listed
 from levels_more import low_level
-from levels_more.compiler.fused import backend
 from levels_more.compiler.fused import programs as fused_parts
 from levels_more.compiler.fused import threads as fused_threads
 from levels_more.hardware import PLACE, Device
@@ -421,22 +420,6 @@ def test_assignments(name, back_end):
     assert ends[0] == ends[1]
 
 
-def test_a_variable_that_is_only_written(back_end):
-    """Nobody reads the old value, so only the update knows the variable."""
-    last, count = Variable(np.array(0.0)), Variable(np.zeros((1,)))
-
-    @function
-    def step(x):
-        loss = reduce_sum(x)
-        last.assign(loss)
-        count.assign(count + 1.0)
-        return loss
-
-    losses = step.over(X, [[0, 1], [2, 3], [4]]).numpy()
-    assert float(last) == losses[-1] and float(count) == 3.0
-    assert float(step(X)) == float(last) and float(count) == 4.0 and back_end in kinds(step)
-
-
 def test_a_variable_made_in_every_call_is_refused(back_end):
     def step(x):
         w = Variable(np.ones((2, 1)))
@@ -464,32 +447,6 @@ def test_a_variable_made_in_the_first_call(back_end):
 
 
 # Aliases and memory.
-def test_what_was_taken_from_a_variable_keeps_its_numbers(back_end):
-    v = Variable(np.ones((2, 1)))
-
-    @function
-    def step(x):
-        v.assign(v + reduce_mean(x))
-        return reduce_sum(v), v * 1.0, v
-
-    twice = function(lambda x: step(x)[0])
-    ones = np.ones((6, 2))
-    start, results, values, arrays = v.value, [], [v.value], [v.value.data]
-    for k in range(6):
-        results.append(step(ones))
-        values.append(v.value)
-        if k % 2:
-            arrays.append(v.value.data)
-        if k == 3:
-            twice.over(ones, [[0, 1], [2]])
-    assert start.numpy().tolist() == [[1.0]] * 2 and arrays[0].tolist() == [[1.0]] * 2
-    counts = [2, 3, 4, 5, 8, 9]
-    for count, (total, same, variable), value in zip(counts, results, values[1:], strict=True):
-        assert float(total) == 2 * count
-        assert same.numpy().tolist() == variable.numpy().tolist() == value.numpy().tolist() == [[count]] * 2
-    assert [a.ravel().tolist() for a in arrays] == [[n] * 2 for n in (1, 3, 5, 9)]
-
-
 def test_results_are_fresh(back_end):
     keep = constant(np.full(2, 7.0))
     step = function(lambda x: (x, x * 2.0, reduce_sum(x), keep, x * 2.0))
@@ -537,26 +494,6 @@ def test_functions_that_share_variables(back_end):
             assert all((tensor.numpy() == numbers).all() for tensor, numbers in held)
         ends.append((seen, w.numpy().tolist(), b.numpy().tolist()))
     assert ends[0] == ends[1]
-
-
-def test_memory_stays_as_it_is(back_end, cpu):
-    w = Variable(np.ones((2, 3)))
-
-    @function
-    def step(x):
-        with GradientTape() as tape:
-            loss = reduce_mean(tanh(x @ w) ** 2)
-        w.assign(w - 0.1 * tape.gradient(loss, w))
-        return loss
-
-    x, used = constant(X), []
-    for n in range(101):
-        step(x)
-        step.over(x, [[0, 1, 2], [3, 4]])
-        if n in (10, 100):
-            gc.collect()
-            used.append(cpu.used)
-    assert used[0] == used[1]
 
 
 # Over all batches.
@@ -839,14 +776,6 @@ def test_a_product_does_not_overwrite_what_it_reads(back_end):
     assert (w.numpy() == np.linalg.matrix_power(start, 2)).all()
     step.over(X, [[0], [1]])
     assert (w.numpy() == np.linalg.matrix_power(start, 8)).all()
-
-
-def on_threads(monkeypatch, threads):
-    """From here on a fused program runs on so many threads, however small it is and however many cores there are."""
-    choose(monkeypatch, "FusedProgram")
-    monkeypatch.setattr(backend, "WORTH_SHARING", 1)
-    monkeypatch.setattr(backend, "most_threads", lambda graph: 100)
-    monkeypatch.setattr(backend, "threads_for", lambda most: threads)
 
 
 @pytest.mark.parametrize("sizes, batch, dtype", [((2, 40, 16, 4), 16, np.float64), ((400, 300, 20), 65, np.float32)])

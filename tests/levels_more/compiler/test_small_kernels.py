@@ -1,7 +1,6 @@
 """Small launches: programs of level 1 do what the kernels do."""
 
 import copy
-import gc
 import itertools
 import os
 import pickle
@@ -16,16 +15,13 @@ from course.author.build import ROOT, environment
 from levels.support.locks import compiled_once
 from levels_more import kernels
 from levels_more.compiler.eager import small_ops
-from levels_more.hardware import Buffer, pool
+from levels_more.hardware import pool
 from levels_more.kernels import (
     ELEMENTWISE,
-    KERNELS,
-    PLANNERS,
     PLANS,
     UPDATES,
     launch,
     planned,
-    scalar,
     use,
 )
 from levels_more.kernels.verify import cases_of, drawn
@@ -175,22 +171,8 @@ def test_a_mean_hears_of_another_sum():
     assert launch("reduce_mean", None, x).numpy() == 2.0
 
 
-@pytest.fixture
-def no_more_ops():
-    """Ops that a test adds are taken away again: another test looks at all that there are."""
-    tables = KERNELS, ELEMENTWISE, PLANNERS
-    before = [{*table} for table in tables]
-    yield
-    for table, old in zip(tables, before, strict=True):
-        for key in {*table} - old:
-            del table[key]
-
-
-def test_the_readers_kernels_are_numbas(no_more_ops):
+def test_the_readers_kernels_are_numbas():
     x = CPU.put(np.array([1.0, -2.0]))
-    scalar("doubled_here")(lambda x: x + x)
-    assert launch("doubled_here", None, x).numpy().tolist() == [2.0, -4.0]
-    assert not is_program(planned("doubled_here", (x,), {}))
     launch("negative", None, x)
     assert is_program(planned("negative", (x,), {}))
     with use("negative", "cpu", lambda x: 0.0 - x):
@@ -198,27 +180,6 @@ def test_the_readers_kernels_are_numbas(no_more_ops):
         assert not is_program(planned("negative", (x,), {}))
     launch("negative", None, x)
     assert is_program(planned("negative", (x,), {}))
-
-
-def in_use():
-    gc.collect()
-    return CPU.used
-
-
-def test_tensors_that_a_program_makes_are_counted(monkeypatch):
-    x, y = constant(np.ones(100)), constant(np.ones(100))
-    apply("add", x, y)  # the first launch makes the program, and a Tensor in Python
-    kept, references = in_use(), [sys.getrefcount(each) for each in (x.spec, x.spec.dtype, x.spec.shape)]
-    results = [apply("add", x, y) for _ in range(10)]
-    assert CPU.used == kept + 10 * 800 and {type(z) for z in results} == {Tensor}
-    assert [type(launch("add", None, x, y)), gc.is_tracked(results[0])] == [Buffer, True]
-    with monkeypatch.context() as patch:
-        patch.setattr(CPU, "memory", CPU.used + 799)
-        with pytest.raises(MemoryError, match="asked for 800 bytes, 799 are free"):
-            apply("add", x, y)
-    del results
-    assert in_use() == kept
-    assert references == [sys.getrefcount(each) for each in (x.spec, x.spec.dtype, x.spec.shape)]
 
 
 @pytest.mark.parametrize("op, shapes", [("add", [(50,)] * 2), ("matmul", [(8, 3), (3, 4)])])

@@ -37,21 +37,6 @@ def within(found, exact):
     return np.max(np.abs(found - exact) / np.maximum(1.0, exact))
 
 
-@pytest.fixture(scope="module")
-def exact():
-    """{task: the losses of 2,000 steps of level 1 in float64}"""
-    return {
-        name: trained(Assembler("train", "f8"), name, "f8", getattr(tasks, name)().batches[:2000])[0] for name in TASKS
-    }
-
-
-@pytest.mark.parametrize("lanes", [2, 16, None])
-@pytest.mark.parametrize("name", TASKS)
-def test_both_tasks_train_in_lanes(name, lanes, exact):
-    losses = trained(Lanes("train", "f4", lanes), name, "f4", getattr(tasks, name)().batches[:2000])[0]
-    assert losses.dtype == np.float32 and within(losses, exact[name]) < 1e-4
-
-
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("dtype, lanes, most", [("f4", None, 1e-4), ("f8", 4, 1e-12)])

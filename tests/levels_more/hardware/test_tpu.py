@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import figures, tasks
 from course.reader.figures import tpu as tpu_figures
 from levels_more.hardware import (
     Activate,
@@ -17,7 +16,6 @@ from levels_more.hardware import (
     bfloat16,
     copy,
     dense_program,
-    dnn_classifier,
     pool,
     systolic,
 )
@@ -80,46 +78,6 @@ def test_bfloat16_keeps_every_nan():
 
 
 # The array
-
-
-def clocked(xs, ws):
-    """An array of registers, cell by cell: xs and ws one behind the other, each cell changing its weight with the
-    wavefront.
-
-    Returns the sums of each product and the number of cycles to the last of them.
-    """
-    (k, n), m = ws[0].shape, len(xs[0])
-    x, total = np.zeros((k, n), "f4"), np.zeros((k, n), "f4")
-    results = [np.full((m, n), np.nan, "f4") for _ in xs]
-    cycles, stream = len(xs) * m + k + n - 2, np.concatenate(xs)
-    for cycle in range(cycles):
-        for i in reversed(range(k)):
-            for j in reversed(range(n)):
-                row = cycle - i - j
-                here = 0 <= row < len(stream)
-                entering = stream[cycle - i, i] if j == 0 and here else np.float32(0)
-                x[i, j] = x[i, j - 1] if j else entering
-                above = total[i - 1, j] if i else np.float32(0)
-                total[i, j] = above + (ws[row // m][i, j] * x[i, j] if here else np.float32(0))
-                if i == k - 1 and here:
-                    results[row // m][row % m, j] = total[i, j]
-    return results, cycles
-
-
-@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (4, 3, 4), (2, 5, 3), (6, 1, 4), (5, 4, 1)])
-def test_tapes_and_registers_give_the_same_bits(m, k, n):
-    x, w = random(m, k), random(k, n, seed=1)
-    (sums,), cycles = clocked([x], [w])
-    assert cycles == m + k + n - 2
-    assert (systolic(x, w) == sums).all()
-
-
-@pytest.mark.quick
-def test_a_product_may_follow_another_without_a_gap():
-    xs, ws = [random(5, 3, seed=s) for s in range(3)], [random(3, 4, seed=9 + s) for s in range(3)]
-    results, cycles = clocked(xs, ws)
-    assert cycles == 3 * 5 + 3 + 4 - 2
-    assert all((sums == systolic(x, w)).all() for sums, x, w in zip(results, xs, ws, strict=True))
 
 
 @settings(max_examples=60, deadline=None)
@@ -245,23 +203,3 @@ def test_memory_and_dtypes():
             attempt()
     with pytest.raises(MemoryError, match="tpu:0"):
         tpu.alloc((2**32,), "f4")
-
-
-# The tasks
-
-
-def test_the_net_decides_as_on_the_cpu():
-    task, tpu = tasks.rings(), Tpu("tpu:0")
-    fit = dnn_classifier(*task[:2], task.weights, task.batches[:4000], task.learning_rate)
-    sizes, program = [2, 4, 8, 1], []
-    for k, (inputs, units) in enumerate(zip(sizes, sizes[1:], strict=False), 1):
-        function = "sigmoid" if k == 3 else "relu"
-        program += dense_program(
-            inputs, units, function, x="x" if k == 1 else f"h{k - 1}", w=f"w{k}", b=f"b{k}", y=f"h{k}"
-        )
-    names = ("w1", "b1", "w2", "b2", "w3", "b3")
-    weights = {name: v.astype("f4") for name, v in zip(names, fit.weights, strict=True)}
-    p = tpu.run([*program, Write("h3")], x=task.x_test.astype("f4"), **weights)["h3"]
-    assert 0 < np.abs(p - fit.predict(task.x_test)).max() < 0.1
-    right = figures.accuracy(task.y_test, fit.predict(task.x_test))
-    assert abs(figures.accuracy(task.y_test, p) - right) < 0.01 and right > 0.9
