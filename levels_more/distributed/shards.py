@@ -51,8 +51,9 @@ class Passes:
 
 
 def share_data(model, data, steps, name, again=False):
-    """What `fit` or `evaluate` goes through: the data, if they are the same on all ranks; else those of all ranks.
+    """Return (what `fit` or `evaluate` goes through, whether the ranks have rows of their own).
 
+    The first is the data, if they are the same on all ranks, else a dataset of the batches of all ranks together.
     steps, name, again: as in `limit_steps`. Raises ValueError if the ranks' rows do not fit each other, if two ranks
     have the same rows, or if a rank has none; TypeError in float64, where the bits of one process are promised.
     """
