@@ -173,7 +173,7 @@ class Function(low_level.Function):
 
 
 class TensorSpec:
-    """A shape, in which None is any size, and a dtype."""
+    """A shape, in which None is any size, and a dtype, for `input_signature`."""
 
     def __init__(self, shape=None, dtype="float32", name=None):
         self.shape = None if shape is None else tuple(shape)
