@@ -17,6 +17,7 @@ from levels_more.torch.grad_mode import enable_grad, recording
 from levels_more.torch.storage import Viewing
 
 _NUMBERS = itertools.count()
+RENAMED = {"dim": "axis", "keepdim": "keepdims", "other": "y"}  # PyTorch's arguments -> ours
 
 
 class Node:
@@ -80,7 +81,7 @@ def record_function(name, function, kind, view=None):
             try:
                 result = function(*given, **how)
             except (TypeError, ValueError) as error:
-                told = named_call(error, name, function) or error
+                told = named_call(error, name, function, {ours: theirs for theirs, ours in RENAMED.items()}) or error
                 raise (OperandError if isinstance(error, TypeError) else ShapeError)(*told.args) from None
         if args and isinstance(args[0], Viewing) and result is given[0]:
             return args[0]  # the function returned its argument unchanged
