@@ -108,23 +108,11 @@ def _history(node):
     return sorted(found, key=lambda node: node.number)
 
 
-# ops whose gradient rules read no input, so that an input may be modified before the backward pass
-_READS_NO_INPUT = {
-    *(
-        "add",
-        "subtract",
-        "negative",
-        "reduce_sum",
-        "reduce_mean",
-        "broadcast_divide",
-        "broadcast_to",
-        "reshape",
-        "spread",
-        "transpose",
-    ),
-    *("concat", "slice", "cast", "exp", "sqrt", "relu", "sigmoid", "tanh"),
-}
 _VIEWS = "transpose", "reshape", "broadcast_to", "slice"
+_LINEAR = "add", "subtract", "negative", "reduce_sum", "reduce_mean", "broadcast_divide", "spread", "concat", "cast"
+_BY_RESULT = "exp", "sqrt", "relu", "sigmoid", "tanh"  # their gradient rules read the result
+# the gradient rules of these read no input, so that an input may be modified before the backward pass
+_READS_NO_INPUT = {*_VIEWS, *_LINEAR, *_BY_RESULT}
 
 
 def _check_unmodified(made, records):
