@@ -61,18 +61,14 @@ def share_data(model, data, steps, name, again=False):
         return data, False
     data = dataset_of(data, steps, name, again)
     passes = None if data.in_memory else Passes(lambda: elements_of(data))
-    if len({*together([repr(data), *digests(data.arrays if data.in_memory else passes.first)])}) == 1:
+    own = [repr(data), *digests(data.arrays if data.in_memory else passes.first)]
+    if all(other == own for other in call_together("fit or evaluate", world().comm.allgather, own)):
         return data if data.in_memory else Dataset(data.stage, passes, data.length, None, True), False
     passes = passes or Passes(lambda: elements_of(data))
     check_shares(model, passes.first)
     nothing = each_array(lambda array: np.asarray(array)[:0], passes.first)
     length = math.inf if data.length == math.inf else math.nan
     return Dataset("own rows", lambda: in_step(passes(), nothing), length, None, True), True
-
-
-def together(value):
-    """The values of all ranks, as texts."""
-    return [*map(repr, call_together("fit or evaluate", world().comm.allgather, value))]
 
 
 def digests(element):
