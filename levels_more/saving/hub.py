@@ -13,7 +13,7 @@ from levels_more.checks import expect, file_name
 from levels_more.high_level.model import Model
 from levels_more.high_level.serialization import CLASSES
 from levels_more.saving.files import replace
-from levels_more.saving.model import TEXT, WEIGHTS, check_built, contents, load_model, specs_of, store
+from levels_more.saving.model import TEXT, WEIGHTS, check_built, load_model, read_arrays, save, specs_of
 from levels_more.saving.onnx import onnx_model
 
 with needed():
@@ -59,8 +59,9 @@ def write_folder(model, folder, repo, data, metrics, license):
     If the model has no ONNX form, the card says why.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    arrays = contents(model)
-    store(arrays, folder / WEIGHTS)
+    with tempfile.TemporaryDirectory() as beside:  # `save` accepts no folder with a card in it
+        save(model, Path(beside, "model"))
+        replace(folder / WEIGHTS, Path(beside, "model", WEIGHTS).read_bytes())
     portable = "`model.onnx` runs without `levels`; its inputs are x0, x1, …, its outputs y0, y1, …"
     try:
         replace(folder / "model.onnx", onnx_model(model).SerializeToString())
@@ -72,7 +73,7 @@ def write_folder(model, folder, repo, data, metrics, license):
     front = {"library_name": "levels", "tags": ["levels"]}
     if license is not None:
         front["license"] = license
-    own = requirements(arrays[TEXT].tobytes())
+    own = requirements(read_arrays(folder / WEIGHTS)[TEXT].tobytes())
     text = CARD.format(
         front="\n".join(f"{key}: {json.dumps(value)}" for key, value in front.items()),
         name=line(model.name),

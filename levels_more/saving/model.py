@@ -60,11 +60,6 @@ def checksum(arrays):
 WEIGHTS = "weights.safetensors"
 
 
-def store(arrays, file):
-    """Write these arrays and their checksum to a file."""
-    replace(file, safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
-
-
 def put(arrays, folder):
     """Write these arrays and their checksum into a folder. It is new, or holds a model, which is replaced.
 
@@ -77,7 +72,7 @@ def put(arrays, folder):
     if not new and {file.name for file in folder.iterdir() if file.suffix != ".new"} - {WEIGHTS, ".DS_Store"}:
         raise FileExistsError(f"{folder.as_posix()} is a folder with other things in it; choose another name")
     try:
-        store(arrays, folder / WEIGHTS)
+        replace(folder / WEIGHTS, safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
     finally:
         with suppress(OSError):
             if new:
@@ -100,11 +95,13 @@ def rebuild(model, config):
         mark(part, path not in config.get("still", ()))
 
 
-def contents(model):
-    """{name: array}, all that `save` writes: the model's numbers, its optimizer's, and the config as text.
+def save(model: Model, path: str | os.PathLike) -> None:
+    """Make a folder with one file, weights.safetensors: the model's numbers, its optimizer's, and the config as text.
 
-    Raises ValueError for an argument that cannot be saved.
+    Raises ValueError for a model that is not built, and for an argument that cannot be saved.
     """
+    check_built(model, "save")
+    path = file_name("save: path", path)
     seen = {}
     variables = model.named(Variable)
     arrays = numbers_of(model)
@@ -125,17 +122,7 @@ def contents(model):
                 )
             config["trained"] = [names[owner] for owner in optimizer.trained_variables]
             arrays |= numbers_of(optimizer, MEMORY)
-    return arrays | {TEXT: as_bytes(json.dumps(config, indent=1))}
-
-
-def save(model: Model, path: str | os.PathLike) -> None:
-    """Make a folder with one file, weights.safetensors: the model's numbers, its optimizer's, and the config as text.
-
-    Raises ValueError for a model that is not built, and for an argument that cannot be saved.
-    """
-    check_built(model, "save")
-    path = file_name("save: path", path)
-    put(contents(model), path)
+    put(arrays | {TEXT: as_bytes(json.dumps(config, indent=1))}, path)
 
 
 def save_weights(model: Model, filepath: str | os.PathLike) -> None:
@@ -146,7 +133,8 @@ def save_weights(model: Model, filepath: str | os.PathLike) -> None:
     name = file_name("save_weights: filepath", filepath)
     if not model.variables:
         raise ValueError(f"save_weights: {model.name} has no variables; call model.build(shape), or fit it, before")
-    store(numbers_of(model), name)
+    arrays = numbers_of(model)
+    replace(name, safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
 
 
 def load_weights(model: Model, filepath: str | os.PathLike) -> None:
