@@ -3,6 +3,7 @@
 import ast
 import difflib
 import functools
+import importlib
 import inspect
 import re
 import sys
@@ -161,6 +162,17 @@ def absent(front):
         raise AttributeError(f"{front} has no {name!r}; {cure}", name=name)
 
     return __getattr__
+
+
+def on_first_use(front, files):
+    """Return `__getattr__`, `__dir__` and `__all__` of a room. files: {file: its names}, imported on first use."""
+    places = {name: file for file, names in files.items() for name in names.split()}
+    lacks = absent(front)
+
+    def __getattr__(name):
+        return getattr(importlib.import_module(f"{front}.{places[name]}"), name) if name in places else lacks(name)
+
+    return __getattr__, lambda: sorted(places), sorted(places)
 
 
 def small_room(place, *tables, **names):

@@ -127,15 +127,6 @@ if found is None:
 return found
 """,
             """
-key = _key_of(op, reads, attrs)
-found = PLANS.get(key)
-if found is not None:
-    return found
-found = plan(op, reads, attrs)
-PLANS[key] = found
-return found
-""",
-            """
 try:
     return PLANS[_key_of(op, reads, attrs)]
 except KeyError:
@@ -159,11 +150,6 @@ if key not in PLANS:
             "return plan(op, reads, attrs)": 'two launches of "add" on one Spec: plans made: expected 1, yours is 2',
             """
 key = _key_of(op, reads, attrs)
-PLANS[key] = plan(op, reads, attrs)
-return PLANS[key]
-""": 'two launches of "add" on one Spec: plans made: expected 1, yours is 2',
-            """
-key = _key_of(op, reads, attrs)
 found = PLANS.get(key)
 if found is None:
     found = plan(op, reads, attrs)
@@ -175,12 +161,6 @@ if op not in PLANS:
     PLANS[op] = plan(op, reads, attrs)
 return PLANS[op]
 """: "two Specs: plans made: expected 2, yours is 1",
-            """
-key = _key_of(op, reads, attrs)
-if key in PLANS:
-    PLANS[key] = plan(op, reads, attrs)
-return PLANS[key]
-""": "raises KeyError",
         },
     ),
     "02-relu_grad": Answers(
@@ -275,13 +255,6 @@ for k in range(x.shape[1]):
             out[i, j] += x[i, k] * w[k, j]
 """: "it reads 0, 3, 1, 4, 2, 5, …",
             """
-out[:] = 0.0
-for i in range(out.shape[0]):
-    for j in range(out.shape[1]):
-        for k in range(x.shape[1]):
-            out[i, j] += x[i, k] * w[k, j]
-""": "it reads 0, 1, 2, 0, 1, 2, 3, 4, …",
-            """
 for i in range(out.shape[0]):
     for k in range(x.shape[1]):
         for j in range(out.shape[1]):
@@ -289,13 +262,6 @@ for i in range(out.shape[0]):
                 out[i, j] = 0.0
             out[i, j] += x[i, k] * w[k, j]
 """: "x of shape (2, 0) @ w of shape (0, 2), and out holds NaN; float64 numbers, drawn: at [0, 0]: expected 0, yours is nan",
-            """
-out[:] = 0.0
-for i in range(out.shape[0]):
-    for k in range(x.shape[1]):
-        for j in range(out.shape[1]):
-            out[i, j] += x[i, k] + w[k, j]
-""": "11, yours is 10",
         },
     ),
     "03-unbroadcast": Answers(
@@ -322,17 +288,12 @@ return dx
             "return dx": "a gradient of shape (10, 4), an input of shape (1, 4): expected the shape (1, 4), yours is (10, 4)",
             'return apply("reduce_sum", dx, axis=0, keepdims=True)': "expected the shape (3, 4), yours is (1, 4)",
             'return apply("reduce_sum", dx, axis=0, keepdims=False)': "expected the shape (1, 4), yours is (4,)",
-            'return apply("reduce_sum", dx, axis=0, keepdims=True) / 10.0': "yours",
             """
 for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape)):
     if have != wanted:
         dx = apply("reduce_sum", dx, axis=axis, keepdims=True)
 return dx
 """: "an input of shape (4,)",
-            """
-extra = len(dx.spec.shape) - len(shape)
-return apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False) if extra else dx
-""": "expected the shape (1, 4), yours is (10, 4)",
             """
 extra = len(dx.spec.shape) - len(shape)
 if extra:
@@ -463,13 +424,6 @@ needed = set(wanted)
 for node in reversed(nodes):
     if node in needed:
         needed.update(node.inputs)
-return list(reversed([node for node in nodes if node in needed]))
-""": "yours",
-            """
-needed = set(wanted)
-for node in reversed(nodes):
-    if node in needed:
-        needed.update(node.inputs)
 return needed
 """: "expected a list of nodes",
             "return [node for node in nodes if node.inputs or node in wanted]": "yours",
@@ -587,12 +541,6 @@ for epoch in range(1, epochs + 1):
     if ended(epoch, logs):
         break
 """: "yours is 'on_epoch_begin 1",
-            """
-for epoch in range(epochs):
-    tell("on_epoch_begin", epoch)
-    logs = one_pass()
-    tell("on_epoch_end", epoch, logs)
-""": "2 epochs: what is heard:",
             """
 for epoch in range(epochs):
     tell("on_epoch_begin", epoch)

@@ -145,13 +145,6 @@ class BeforeEachEpoch(Averaged):
         pass
 
 
-class OneMean(Averaged):
-    def on_train_end(self):
-        if self.seen:
-            means = [np.mean(values) for values in zip(*self.seen, strict=True)]
-            self.model.set_weights([np.full_like(w, m) for w, m in zip(self.seen[0], means, strict=True)])
-
-
 # 05-3
 
 
@@ -243,11 +236,6 @@ def blocks_of_two(x, y, share, seed):
     return x[train], y[train], x[test], y[test]
 
 
-def last_rows(x, y, share, seed):
-    last = len(x) - int(len(x) * share)
-    return x[:last], y[:last], x[last:], y[last:]
-
-
 def apart(x, y, share, seed):
     draw, last = np.random.default_rng(seed), int(len(x) * share)
     x, y = draw.permutation(x), draw.permutation(y)
@@ -283,11 +271,6 @@ def in_place(x, y, share, seed):
     return x[last:], y[last:], x[:last], y[:last]
 
 
-def every_so_many(x, y, share, seed):
-    test = np.arange(int(len(x) * share)) * int(1 / share)
-    return np.delete(x, test, axis=0), np.delete(y, test, axis=0), x[test], y[test]
-
-
 # 05-5
 
 
@@ -321,16 +304,8 @@ def of_dy_alone(dy, y, x):
     return y * (dy - reduce_sum(dy, axis=-1, keepdims=True))
 
 
-def mean_of_them(dy, y, x):
-    return y * (dy - reduce_mean(dy * y, axis=-1, keepdims=True))
-
-
 def without_y(dy, y, x):
     return dy - reduce_sum(dy * y, axis=-1, keepdims=True)
-
-
-def other_sign(dy, y, x):
-    return y * (reduce_sum(dy * y, axis=-1, keepdims=True) - dy)
 
 
 def unheard(dy, y, x):
@@ -420,7 +395,6 @@ WRONG = {
         "right only for two epochs": Halves,
         "right only after an epoch": AtLeastOneEpoch,
         "off by one": BeforeEachEpoch,
-        "one mean for a variable": OneMean,
     },
     "05-3": {
         "0 for one row": for_one_row,
@@ -431,14 +405,12 @@ WRONG = {
         "off by one": without_the_last,
     },
     "05-4": {
-        "the last rows": last_rows,
         "x and y apart": apart,
         "with replacement": drawn_twice,
         "in both parts": in_both,
         "ignores the seed": without_seed,
         "the share is trained on": other_share,
         "changes its argument": in_place,
-        "every so many": every_so_many,
         "every so many, from anywhere": every_so_many_from_anywhere,
         "a block": a_block,
         "blocks of two": blocks_of_two,
@@ -448,9 +420,7 @@ WRONG = {
         "the sum over columns": over_the_columns,
         "one sum for all rows": over_all,
         "the sum of dy": of_dy_alone,
-        "the mean": mean_of_them,
         "without y": without_y,
-        "the sign": other_sign,
         "no op": unheard,
     },
     "05-6": {

@@ -419,15 +419,6 @@ def reset_after_the_update(losses, variables, rate, steps):
             variable.grad = None
 
 
-def never_reset(losses, variables, rate, steps):
-    for _ in range(steps):
-        for loss in losses:
-            with GradientTape():
-                loss().backward()
-        for variable in variables:
-            variable.assign(variable - rate * variable.grad)
-
-
 def reset_once(losses, variables, rate, steps):
     for variable in variables:
         variable.grad = None
@@ -457,16 +448,6 @@ def reset_too_early(losses, variables, rate, steps):
                 loss().backward()
         for variable in variables:
             variable.grad = None
-        for variable in variables:
-            variable.assign(variable - rate * variable.grad)
-
-
-def first_one_reset(losses, variables, rate, steps):
-    for _ in range(steps):
-        variables[0].grad = None
-        for loss in losses:
-            with GradientTape():
-                loss().backward()
         for variable in variables:
             variable.assign(variable - rate * variable.grad)
 
@@ -559,11 +540,9 @@ WRONG = {
         "all there are": all_there_are,
     },
     "03-6": {
-        "never reset": never_reset,
         "reset once": reset_once,
         "reset for each loss": reset_for_each_loss,
         "reset before the update": reset_too_early,
-        "only the first reset": first_one_reset,
         "an update for each loss": update_for_each_loss,
         "another name": another_name,
     },

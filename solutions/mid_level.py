@@ -130,13 +130,6 @@ class Jumps(Loss):
         return where(size < 1.0, 0.5 * error * error, size)
 
 
-class WithoutTheHalf(Loss):
-    def call(self, y_true, y_pred):
-        error = y_pred - y_true
-        size = where(error > 0.0, error, -error)
-        return where(size < 1.0, error * error, size - 0.5)
-
-
 class PositiveOnly(Loss):
     def call(self, y_true, y_pred):
         error = y_pred - y_true
@@ -221,14 +214,6 @@ class NeverStill(Optimizer):
     def update(self, rate, dw, w, m):
         m = 0.9 * m + 0.1 * dw
         return w - rate * (2.0 * cast(m > 0.0, m.dtype) - 1.0), m
-
-
-class BySize(Optimizer):
-    memory = ("m",)
-
-    def update(self, rate, dw, w, m):
-        m = 0.9 * m + 0.1 * dw
-        return w - rate * m, m
 
 
 class OneMemory(Optimizer):
@@ -387,7 +372,6 @@ WRONG = {
     },
     "04-2": {
         "wrong at the joint": Jumps,
-        "without the half": WithoutTheHalf,
         "right only for errors above 0": PositiveOnly,
         "sum, not mean": Summed,
         "right only without weights": MeanTooEarly,
@@ -400,7 +384,6 @@ WRONG = {
         "the memory is not given back": Forgets,
         "divides 0 by 0": ZeroByZero,
         "never still": NeverStill,
-        "the size counts": BySize,
         "one memory for all": OneMemory,
     },
     "04-4": {

@@ -51,8 +51,9 @@ class Passes:
 
 
 def share_data(model, data, steps, name, again=False):
-    """What `fit` or `evaluate` goes through: the data, if they are the same on all ranks; else those of all ranks.
+    """Return (what `fit` or `evaluate` goes through, whether the ranks have rows of their own).
 
+    The first is the data, if they are the same on all ranks, else a dataset of the batches of all ranks together.
     steps, name, again: as in `limit_steps`. Raises ValueError if the ranks' rows do not fit each other, if two ranks
     have the same rows, or if a rank has none; TypeError in float64, where the bits of one process are promised.
     """
@@ -60,7 +61,8 @@ def share_data(model, data, steps, name, again=False):
         return data, False
     data = dataset_of(data, steps, name, again)
     passes = None if data.in_memory else Passes(lambda: elements_of(data))
-    if len({*together([repr(data), *digests(data.arrays if data.in_memory else passes.first)])}) == 1:
+    own = [repr(data), *digests(data.arrays if data.in_memory else passes.first)]
+    if all(other == own for other in call_together("fit or evaluate", world().comm.allgather, own)):
         return data if data.in_memory else Dataset(data.stage, passes, data.length, None, True), False
     passes = passes or Passes(lambda: elements_of(data))
     check_shares(model, passes.first)
@@ -69,18 +71,11 @@ def share_data(model, data, steps, name, again=False):
     return Dataset("own rows", lambda: in_step(passes(), nothing), length, None, True), True
 
 
-def together(value):
-    """The values of all ranks, as texts."""
-    return [*map(repr, call_together("fit or evaluate", world().comm.allgather, value))]
-
-
 def digests(element):
     """A digest of each of the first rows of an element; None for no element."""
     if element is None:
         return [None]
-    arrays = []
-    each_array(lambda array: arrays.append(np.asarray(array)[:LOOKED_AT]), element)
-    rows = zip(*arrays, strict=True)
+    rows = zip(*(array[:LOOKED_AT] for array in arrays_of(element)), strict=True)
     return [hashlib.blake2b(b"".join(np.ascontiguousarray(part).tobytes() for part in row)).hexdigest() for row in rows]
 
 
@@ -90,8 +85,8 @@ def check_shares(model, first):
     kinds = []
     if first is not None:
         x, y, weights = parts_of(first)
-        for part in (x, y) if weights is None else (x, y, weights):
-            each_array(lambda array: kinds.append(f"{array.dtype}{['rows', *array.shape[1:]]}"), part)
+        parts = (x, y) if weights is None else (x, y, weights)
+        kinds = [f"{array.dtype}{['rows', *array.shape[1:]]}" for array in arrays_of(parts)]
     found = call_together("fit or evaluate", comm.allgather, (kinds, digests(first)))
     for rank, (other, _) in enumerate(found):
         if not other:
@@ -104,17 +99,17 @@ def check_shares(model, first):
         if 2 * shared > min(len({*mine}), len({*others})):
             cure = f"give each rank its own, as `dataset.shard({comm.size}, rank)` does, or all ranks the same dataset"
             raise ValueError(f"ranks {a} and {b} have {shared} of the first {len(mine)} rows in common; {cure}")
-    if (dtype := dtype_for(model, np.asarray(kinds and first_array(first)))) != np.float32:
+    if (dtype := dtype_for(model, arrays_of(first)[0])) != np.float32:
         cure = "give all ranks the same data, or make model and data float32"
         told = f"the ranks have rows of their own, and the model is {dtype}"
         raise TypeError(f"{told}, in which a sum has the bits of one process, so that each rank needs all rows; {cure}")
 
 
-def first_array(element):
-    """The first array of an element."""
+def arrays_of(element):
+    """The arrays of an element, a list."""
     arrays = []
-    each_array(arrays.append, element)
-    return arrays[0]
+    each_array(lambda array: arrays.append(np.asarray(array)), element)
+    return arrays
 
 
 def in_step(elements, nothing):
@@ -127,7 +122,7 @@ def in_step(elements, nothing):
     try:
         while True:
             element = next(elements, nothing)
-            own = len(first_array(element))
+            own = len(arrays_of(element)[0])
             counts = tuple(call_together("fit or evaluate", world().comm.allgather, own))
             if not any(counts):
                 return

@@ -53,59 +53,44 @@ model = from_pretrained({repo}{own})
 NOT_TOLD = "not given"
 
 
-class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
-    """A model with the methods that `huggingface_hub` needs. A folder holds the file of `save`, a card, and ONNX."""
+def write_folder(model, folder, repo, data, metrics, license):
+    """Write what a repository of a built model holds: the file of `save`, ONNX, and a card, unless there is one.
 
-    def __init__(self, model):
-        self.model = model
-
-    def _save_pretrained(self, save_directory):
-        with tempfile.TemporaryDirectory() as beside:  # `save` accepts no folder with a card in it
-            save(self.model, Path(beside, "model"))
-            replace(save_directory / WEIGHTS, Path(beside, "model", WEIGHTS).read_bytes())
-        try:
-            replace(save_directory / "model.onnx", onnx_model(self.model).SerializeToString())
-        except (ValueError, onnx.checker.ValidationError):
-            (save_directory / "model.onnx").unlink(missing_ok=True)  # the card says why
-
-    @classmethod
-    def _from_pretrained(cls, *, model_id, custom_objects=None, revision=None, **options):
-        if Path(here := os.path.expanduser(model_id)).is_dir():
-            return cls(load_model(here, custom_objects))
-        asked = {name: options.get(name) for name in ("cache_dir", "force_download", "token", "local_files_only")}
-        file = huggingface_hub.hf_hub_download(model_id, WEIGHTS, revision=revision, **asked)
-        return cls(load_model(Path(file).parent, custom_objects))
-
-    def generate_model_card(self, repo="a folder", data=None, metrics=None, license=None):
-        """Return the card of the model. Anything that was not given is marked as "not given"."""
-        model = self.model
-        front = {"library_name": "levels", "tags": ["levels"]}
-        if license is not None:
-            front["license"] = license
-        own = requirements(model)
-        takes = ", ".join(f"{s.dtype.name} {['rows', *s.shape[1:]]}".replace("'", "") for s in specs_of(model))
-        try:
-            onnx_model(model)
-            portable = "`model.onnx` runs without `levels`; its inputs are x0, x1, …, its outputs y0, y1, …"
-        except (ValueError, onnx.checker.ValidationError) as error:
-            portable = f"There is no ONNX file: {error}."
-        text = CARD.format(
-            front="\n".join(f"{key}: {json.dumps(value)}" for key, value in front.items()),
-            name=line(model.name),
-            numbers=sum(weights.size for weights in model.get_weights()),
-            takes=takes,
-            data=line(data or NOT_TOLD),
-            trained=trained(model),
-            metrics=line(", ".join(f"{key} {value:.4g}" for key, value in (metrics or {}).items()) or NOT_TOLD),
-            licence=line(license or NOT_TOLD),
-            left=f"{', '.join(own)}, which you need to load it" if own else "the data",
-            before=f"\n# here import {', '.join(own)}: they are your own, and a model has no code" if own else "",
-            repo=json.dumps(repo, ensure_ascii=False),  # a text of JSON is one of Python
-            own=f", custom_objects={{{', '.join(f'{name!r}: {name}' for name in own)}}}" if own else "",
-            weights=WEIGHTS,
-            portable=portable,
-        )
-        return huggingface_hub.ModelCard(text)
+    If the model has no ONNX form, the card says why.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as beside:  # `save` accepts no folder with a card in it
+        save(model, Path(beside, "model"))
+        replace(folder / WEIGHTS, Path(beside, "model", WEIGHTS).read_bytes())
+    portable = "`model.onnx` runs without `levels`; its inputs are x0, x1, …, its outputs y0, y1, …"
+    try:
+        replace(folder / "model.onnx", onnx_model(model).SerializeToString())
+    except (ValueError, onnx.checker.ValidationError) as error:
+        (folder / "model.onnx").unlink(missing_ok=True)
+        portable = f"There is no ONNX file: {error}."
+    if (folder / "README.md").exists():
+        return
+    front = {"library_name": "levels", "tags": ["levels"]}
+    if license is not None:
+        front["license"] = license
+    own = requirements(read_arrays(folder / WEIGHTS)[TEXT].tobytes())
+    text = CARD.format(
+        front="\n".join(f"{key}: {json.dumps(value)}" for key, value in front.items()),
+        name=line(model.name),
+        numbers=sum(weights.size for weights in model.get_weights()),
+        takes=", ".join(f"{s.dtype.name} {['rows', *s.shape[1:]]}".replace("'", "") for s in specs_of(model)),
+        data=line(data or NOT_TOLD),
+        trained=trained(model),
+        metrics=line(", ".join(f"{key} {value:.4g}" for key, value in (metrics or {}).items()) or NOT_TOLD),
+        licence=line(license or NOT_TOLD),
+        left=f"{', '.join(own)}, which you need to load it" if own else "the data",
+        before=f"\n# here import {', '.join(own)}: they are your own, and a model has no code" if own else "",
+        repo=json.dumps(repo, ensure_ascii=False),  # a text of JSON is one of Python
+        own=f", custom_objects={{{', '.join(f'{name!r}: {name}' for name in own)}}}" if own else "",
+        weights=WEIGHTS,
+        portable=portable,
+    )
+    huggingface_hub.ModelCard(text).save(folder / "README.md")
 
 
 def line(text):
@@ -121,8 +106,8 @@ def trained(model):
     return f"{model.chosen.optimizer!r}, on {losses}"
 
 
-def requirements(model):
-    """The names of the classes and functions that a model needs and that are neither ours nor in its file."""
+def requirements(config):
+    """The names of the classes and functions that a model needs and that are neither ours nor in its config."""
     found = set()
 
     def look(entry):
@@ -131,9 +116,7 @@ def requirements(model):
         found.update([entry["def"]] if "def" in entry else [])
         return entry
 
-    with tempfile.TemporaryDirectory() as beside:
-        save(model, Path(beside, "model"))
-        json.loads(read_arrays(Path(beside, "model", WEIGHTS))[TEXT].tobytes().decode(), object_hook=look)
+    json.loads(config.decode(), object_hook=look)
     return sorted(found)
 
 
@@ -207,7 +190,7 @@ def save_pretrained(
     """
     words = checked_card("save_pretrained", model, data, metrics, license)
     folder = Path(file_name("save_pretrained: save_directory", save_directory))
-    OnHub(model).save_pretrained(folder, model_card_kwargs=words | {"repo": Path(save_directory).as_posix()})
+    write_folder(model, folder, Path(save_directory).as_posix(), **words)
 
 
 def push_to_hub(
@@ -228,10 +211,11 @@ def push_to_hub(
     """
     words = checked_card("push_to_hub", model, data, metrics, license)
     expect(isinstance(repo_id, str), "push_to_hub: repo_id", repo_id, 'a text, "name/model"')
-    with hub_request("push_to_hub", repo_id):
-        words |= {"repo": repo_id}
-        options = {"private": private, "token": token, "commit_message": commit_message}
-        return OnHub(model).push_to_hub(repo_id, model_card_kwargs=words, **options)
+    with hub_request("push_to_hub", repo_id), tempfile.TemporaryDirectory() as folder:
+        hub = huggingface_hub.HfApi(token=token)
+        place = hub.create_repo(repo_id, private=private, exist_ok=True).repo_id
+        write_folder(model, Path(folder), repo_id, **words)
+        return hub.upload_folder(repo_id=place, folder_path=folder, commit_message=commit_message)
 
 
 def from_pretrained(
@@ -251,6 +235,7 @@ def from_pretrained(
     expect(isinstance(repo_id, str), "from_pretrained: repo_id", repo_id, 'a text, "name/model", or a folder')
     expect(revision is None or isinstance(revision, str), "from_pretrained: revision", revision, "a text")
     options = {"revision": revision, "token": token, "local_files_only": local_files_only}
+    if Path(here := os.path.expanduser(repo_id)).is_dir():
+        return load_model(here, custom_objects)
     with hub_request("from_pretrained", repo_id):
-        # Not the mixin's `from_pretrained`: it first reads a config.json from the repository, which is not trusted.
-        return OnHub._from_pretrained(model_id=repo_id, custom_objects=custom_objects, **options).model
+        return load_model(Path(huggingface_hub.hf_hub_download(repo_id, WEIGHTS, **options)).parent, custom_objects)

@@ -17,19 +17,14 @@ from levels.low_level import Tensor  # noqa: F401
 from levels_more import low_level as low
 from levels_more import mid_level
 from levels_more.missing import module_api, small_room
-from levels_more.tensorflow import data_pipeline, functions, keras, nested  # noqa: F401
-from levels_more.tensorflow.functions import DTYPES, FUNCTIONS, NN, constant, dtype_of, shown
-from levels_more.tensorflow.nested import function, require_numbers  # noqa: F401
+from levels_more.tensorflow import data_pipeline, functions, keras  # noqa: F401
+from levels_more.tensorflow.functions import DTYPES, FUNCTIONS, NN, constant, shown
+from levels_more.tensorflow.nested import TensorSpec, function, require_numbers  # noqa: F401
 from levels_more.tensorflow.variables import Variable  # noqa: F401
 from levels_more.tensorflow.variables import SortedModule as Module  # noqa: F401
 from levels_more.tensorflow.variables import GradientTape  # noqa: F401
 
 __version__ = "2.21.0+levels"  # the version of TensorFlow beside which the stored programs run
-
-
-def TensorSpec(shape=None, dtype="float32", name=None):
-    """A shape, in which None is any size, and a dtype, for `input_signature`."""
-    return nested.TensorSpec(shape, dtype_of(dtype), name)
 
 
 def print(*values, sep=" ", end="\n"):

@@ -26,14 +26,9 @@ DTYPES = {  # int32 is int64 here: there are no other whole numbers
 FIRST = "params", "a", "b", "input_tensor", "input", "tensor", "features", "value", "indices", "dims", "perm"
 
 
-def dtype_of(dtype):
-    """A dtype, or its name, as NumPy's dtype. Every integer dtype becomes int64."""
-    return whole(DTYPES.get(dtype, dtype) if isinstance(dtype, str) else dtype)
-
-
 def constant(value, dtype=None, shape=None, name=None):
     """A tensor of numbers, lists, arrays or tensors, in that shape. Python's floats become float32, integers int64."""
-    made = numbers(value, dtype_of(dtype))
+    made = numbers(value, dtype)
     if shape is None or math.prod(made.shape) == math.prod(_shape(shape)):
         return made if shape is None else low.reshape(made, _shape(shape))
     return low.broadcast_to(made, _shape(shape))
@@ -48,7 +43,7 @@ def _taken(x):
     """An argument as level 3 takes it: arrays become tensors, types and names of dtypes become dtypes."""
     if isinstance(x, np.ndarray):
         return constant(x)
-    return dtype_of(x) if isinstance(x, type) or isinstance(x, str) and x in DTYPES else x
+    return whole(x) if isinstance(x, type) or isinstance(x, str) and x in DTYPES else x
 
 
 def with_tf_arguments(function, its_name, place="levels_more.tensorflow"):
@@ -155,12 +150,12 @@ def where(condition, x=None, y=None):
 
 def normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None):
     """Normal random numbers of that shape, float32 or float64, with that mean and standard deviation."""
-    return low.normal(tuple(shape), mean, stddev, dtype_of(dtype))
+    return low.normal(tuple(shape), mean, stddev, whole(dtype))
 
 
 def uniform(shape, minval=0, maxval=1, dtype="float32", seed=None):
     """Uniform random numbers of that shape from minval to below maxval, float32 or float64."""
-    return low.uniform(tuple(shape), minval, maxval, dtype_of(dtype))
+    return low.uniform(tuple(shape), minval, maxval, whole(dtype))
 
 
 _REDUCED = "max min sum"

@@ -14,13 +14,7 @@ from levels_more.mid_level.optimizers import OPTIMIZERS
 from levels_more.tensorflow import keras_optimizers
 from levels_more.tensorflow.keras_layers import LAYERS, Input, Layer
 from levels_more.tensorflow.keras_losses import LOSSES, METRICS, AccuracyByShape, MeanLoss, loss_for, metric_for
-
-
-def _each(function, given):
-    """A value, or the same list or dict of values, after the function."""
-    if isinstance(given, dict):
-        return {name: _each(function, each) for name, each in given.items()}
-    return [_each(function, each) for each in given] if isinstance(given, (list, tuple)) else function(given)
+from levels_more.tensorflow.nested import map_leaves
 
 
 class Model(Layer, high_level.Model):
@@ -48,7 +42,7 @@ class Model(Layer, high_level.Model):
         if isinstance(optimizer, str):
             optimizer = keras_optimizers.BY_NAME.get(table_key(OPTIMIZERS, optimizer), optimizer)
         optimizer = optimizer() if isinstance(optimizer, type) else optimizer
-        super().compile(optimizer, _each(loss_for, loss), _each(metric_for, metrics or ()), loss_weights)
+        super().compile(optimizer, map_leaves(loss, loss_for), map_leaves(metrics or (), metric_for), loss_weights)
 
     def in_order(self, logs):
         """The numbers of an epoch, sorted by their names, as Keras 3.15.1 sorts them."""

@@ -67,9 +67,7 @@ def leaves(x):
     return found
 
 
-# a placeholder for a tensor in a form; whether all Functions run op by op
-_TENSOR = object()
-RUN_EAGERLY = [False]
+_TENSOR = object()  # a placeholder for a tensor in a form
 
 
 def _flatten(x, tensors, results=False):
@@ -138,8 +136,8 @@ class Function(low_level.Function):
     def __call__(self, *args, **options):
         """Raises TypeError for arguments that are not what `input_signature` says."""
         args = self._signed(args)
-        if RUN_EAGERLY[0] or DOOR.top is not DOOR.bottom:
-            return self.whole(*args, **options) if RUN_EAGERLY[0] else without(self.whole(*args, **options))
+        if DOOR.top is not DOOR.bottom:
+            return without(self.whole(*args, **options))
         if self.eager:
             return self.at_each_call(args, options)
         try:
@@ -175,7 +173,7 @@ class Function(low_level.Function):
 
 
 class TensorSpec:
-    """A shape, in which None is any size, and a dtype."""
+    """A shape, in which None is any size, and a dtype, for `input_signature`."""
 
     def __init__(self, shape=None, dtype="float32", name=None):
         self.shape = None if shape is None else tuple(shape)

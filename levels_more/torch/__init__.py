@@ -9,13 +9,12 @@ import math
 
 from levels_more.low_level.random import set_seed
 from levels_more.missing import module_api, small_room
-from levels_more.torch import files
 from levels_more.torch.dtypes import dtype  # noqa: F401
 from levels_more.torch.functions import (  # noqa: F401
     FUNCTIONS, KINDS, from_numpy, normal, set_default_dtype, tensor,
 )
 from levels_more.torch.grad_mode import enable_grad, no_grad  # noqa: F401
-from levels_more.torch.files import save  # noqa: F401
+from levels_more.torch.files import load, save  # noqa: F401
 from levels_more.torch.tensors import Tensor, device  # noqa: F401
 
 __version__ = "2.13.0+levels"  # the version of PyTorch beside which the stored programs run
@@ -27,11 +26,6 @@ linalg = small_room("torch.linalg")  # empty: errors say what to use
 def manual_seed(seed):
     """Seed the random numbers. They differ from PyTorch's."""
     set_seed(seed)
-
-
-def load(f, map_location=None, weights_only=True):
-    """Read what `save` wrote: tensors, numbers, strings, dicts and lists, no code. The options have no effect."""
-    return files.load(f, tensor)
 
 
 __getattr__, __dir__ = module_api("torch", globals(), KINDS, FUNCTIONS)

@@ -8,6 +8,7 @@ import numpy as np
 
 from levels_more.checks import expect, file_name
 from levels_more.saving.files import write_aside
+from levels_more.torch.functions import tensor
 from levels_more.torch.storage import Viewing
 
 _TREE = "tree"
@@ -30,16 +31,16 @@ def _written(value, arrays):
     )
 
 
-def _read(value, make):
-    """Return the value that `_written` encoded, with `make(key)` for each tensor."""
+def _read(value, stored):
+    """Return the value that `_written` encoded. stored: {number: array} of its tensors."""
     if not isinstance(value, dict):
         return value
     ((what, inside),) = value.items()
     if what in ("tensor", "leaf"):
-        return make(inside).requires_grad_(what == "leaf")
+        return tensor(stored[inside]).requires_grad_(what == "leaf")
     if what == "dict":
-        return {_read(key, make): _read(each, make) for key, each in inside}
-    return (tuple if what == "tuple" else list)(_read(each, make) for each in inside)
+        return {_read(key, stored): _read(each, stored) for key, each in inside}
+    return (tuple if what == "tuple" else list)(_read(each, stored) for each in inside)
 
 
 def save(obj, f):
@@ -54,11 +55,14 @@ def save(obj, f):
         write_aside(Path(file_name("save: f", f)), buffer.getvalue())
 
 
-def load(path, make):
-    """Read what `save` wrote, each tensor as `make(array)`. Raises ValueError for another file, FileNotFoundError."""
-    data = path.read() if hasattr(path, "read") else Path(file_name("load: path", path)).read_bytes()
+def load(f, map_location=None, weights_only=True):
+    """Read what `save` wrote: tensors, numbers, strings, dicts and lists, no code. The options have no effect.
+
+    Raises ValueError for another file, FileNotFoundError.
+    """
+    data = f.read() if hasattr(f, "read") else Path(file_name("load: f", f)).read_bytes()
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            return _read(json.loads(str(stored[_TREE])), lambda key: make(stored[key]))
+            return _read(json.loads(str(stored[_TREE])), stored)
     except (ValueError, KeyError, OSError, EOFError) as error:
-        raise ValueError(f"load: {path} was not written by `save` here, or is damaged ({error})") from error
+        raise ValueError(f"load: {f} was not written by `save` here, or is damaged ({error})") from error

@@ -230,11 +230,9 @@ def name_errors(name, function):
     return run
 
 
-FUNCTIONS.update({name: for_tensors(name, with_torch_arguments(f, name)) for name, f in PLAIN.items()})
+FUNCTIONS.update({name: for_tensors(name, with_torch_arguments(f)) for name, f in PLAIN.items()})
 FUNCTIONS.update({name: name_errors(name, f) for name, f in (MAKERS | ASKED).items()})
-FUNCTIONS.update(
-    {name: for_tensors(name, with_torch_arguments(f, name), lambda *_, **__: True) for name, f in VIEWS.items()}
-)
+FUNCTIONS.update({name: for_tensors(name, with_torch_arguments(f), lambda *_, **__: True) for name, f in VIEWS.items()})
 FUNCTIONS["view"] = only_view(FUNCTIONS["reshape"])
 FUNCTIONS["at"] = for_tensors("at", low.fancy_index, cut_out)
 FUNCTIONS["LongTensor"] = name_errors("torch.LongTensor", long_tensor)

@@ -9,14 +9,16 @@ import functools
 import itertools
 import math
 
-from levels.low_level import VJPS, Operators, reachable
+from levels.low_level import Operators, reachable
 from levels_more.checks import as_python, expect
 from levels_more.compiler.eager.tapes import GradientTape, quickest_walk
+from levels_more.low_level.autodiff import leading_to
 from levels_more.missing import named_call
 from levels_more.torch.grad_mode import enable_grad, recording
 from levels_more.torch.storage import Viewing
 
 _NUMBERS = itertools.count()
+RENAMED = {"dim": "axis", "keepdim": "keepdims", "other": "y"}  # PyTorch's arguments -> ours
 
 
 class Node:
@@ -80,7 +82,7 @@ def record_function(name, function, kind, view=None):
             try:
                 result = function(*given, **how)
             except (TypeError, ValueError) as error:
-                told = named_call(error, name, function) or error
+                told = named_call(error, name, function, {ours: theirs for theirs, ours in RENAMED.items()}) or error
                 raise (OperandError if isinstance(error, TypeError) else ShapeError)(*told.args) from None
         if args and isinstance(args[0], Viewing) and result is given[0]:
             return args[0]  # the function returned its argument unchanged
@@ -107,23 +109,11 @@ def _history(node):
     return sorted(found, key=lambda node: node.number)
 
 
-# ops whose gradient rules read no input, so that an input may be modified before the backward pass
-_READS_NO_INPUT = {
-    *(
-        "add",
-        "subtract",
-        "negative",
-        "reduce_sum",
-        "reduce_mean",
-        "broadcast_divide",
-        "broadcast_to",
-        "reshape",
-        "spread",
-        "transpose",
-    ),
-    *("concat", "slice", "cast", "exp", "sqrt", "relu", "sigmoid", "tanh"),
-}
 _VIEWS = "transpose", "reshape", "broadcast_to", "slice"
+_LINEAR = "add", "subtract", "negative", "reduce_sum", "reduce_mean", "broadcast_divide", "spread", "concat", "cast"
+_BY_RESULT = "exp", "sqrt", "relu", "sigmoid", "tanh"  # their gradient rules read the result
+# the gradient rules of these read no input, so that an input may be modified before the backward pass
+_READS_NO_INPUT = {*_VIEWS, *_LINEAR, *_BY_RESULT}
 
 
 def _check_unmodified(made, records):
@@ -157,17 +147,13 @@ def gradients(target, weight=None, inputs=None, keep=False, create=False):
             target = (target * weight).sum()
     nodes, last = _history(target.node), target.named()
     made = [(last, target.node), *(pair for node in nodes for pair in node.parents)]
-    _check_unmodified(made, [record for node in nodes for record in node.records])
+    records = [record for node in nodes for record in node.records]
+    _check_unmodified(made, records)
     leaves = {held: node.leaf for held, node in made if node.leaf is not None}
     if inputs is not None:
         wanted = {x.known: x for x in inputs if x.node and x.node.leaf is None}
         leaves = {held: x for held, x in leaves.items() if any(x is y for y in inputs)} | wanted
-    records = [record for node in nodes for record in node.records]
-    used = {last}
-    for op, read, _, y in reversed(records):
-        if y in used:
-            rules = VJPS.get(op, itertools.repeat(True))
-            used.update(x for x, rule in zip(read, rules, strict=False) if rule)
+    used = leading_to(records, last)
     sources = [held for held in leaves if held in used]
     with GradientTape() if create else contextlib.nullcontext() as tape:
         found = quickest_walk(records, last, sources)

@@ -1,5 +1,6 @@
 """Functions of level 3 with PyTorch's arguments, not yet recorded: `levels_more.torch.functions` wraps them."""
 
+import functools
 import math
 import operator
 
@@ -8,8 +9,8 @@ import numpy as np
 from levels_more import low_level as low
 from levels_more.checks import as_tuple, axis_of, expect, index_of
 from levels_more.low_level.math import without_gradient
-from levels_more.missing import named_call
 from levels_more.torch.dtypes import beside, floats
+from levels_more.torch.graph import RENAMED
 
 
 def sizes_of(sizes):
@@ -18,26 +19,14 @@ def sizes_of(sizes):
     return tuple(index_of("a size", size) for size in (found if isinstance(found, tuple) else (found,)))
 
 
-RENAMED = {  # PyTorch's arguments -> ours
-    "dim": "axis",
-    "keepdim": "keepdims",
-    "other": "y",
-}
+def with_torch_arguments(function):
+    """Return a version of a function that takes PyTorch's argument names."""
 
-
-def with_torch_arguments(function, its_name):
-    """Return a version of a function that takes PyTorch's argument names, and says them if one is wrong."""
-
+    @functools.wraps(function, updated=())
     def run(*args, **options):
         first = [options.pop("input")] if "input" in options else []
-        try:
-            return function(*first, *args, **{RENAMED.get(name, name): x for name, x in options.items()})
-        except TypeError as error:
-            if told := named_call(error, its_name, function, {ours: theirs for theirs, ours in RENAMED.items()}):
-                raise told from None
-            raise
+        return function(*first, *args, **{RENAMED.get(name, name): x for name, x in options.items()})
 
-    run.__doc__ = function.__doc__
     return run
 
 

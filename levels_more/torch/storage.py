@@ -45,9 +45,9 @@ def _strided(array, places):
 class _Memory:
     """The numbers: `held`, a tensor of `levels`, and `array`, the NumPy array that code outside shares, or None."""
 
-    def __init__(self, held, array=None):
+    def __init__(self, held):
         self.held = held
-        self.array = array
+        self.array = None
 
     def read(self):
         """Return the current numbers. Code outside may have written to the array."""
@@ -68,8 +68,8 @@ class Viewing:
     A subclass defines `of(held)`, which returns a new tensor over a new memory.
     """
 
-    def __init__(self, held, array=None):
-        self.memory = _Memory(held, array)
+    def __init__(self, held):
+        self.memory = _Memory(held)
         self.base = None
         self.move = self.seen = None
         self.own = None  # if the memory is shared: (the last `held`, a separate tensor of the same numbers)

@@ -1,14 +1,13 @@
 """Rows that no rank has all of: the losses of one process, what is refused before the first step, and the memory."""
 
 import json
+import textwrap
 
 import numpy as np
 import pytest
 from ranks import ran, started, there, told
 
-from levels.mid_level import RANDOM
-from levels_more.high_level import Sequential
-from levels_more.mid_level import Adam, BatchNormalization, Dataset, Dense
+from levels_more.mid_level import Dataset
 
 ROWS = 203
 BATCH = 20
@@ -50,12 +49,9 @@ OWN = (
 
 def of_one_process(ranks):
     """The same training in this process, on the batches of all ranks together."""
-    draw = np.random.default_rng(0)
-    x = draw.normal(size=(ROWS, 4)).astype("f4")
-    y = (x @ np.array([[1.0], [2.0], [-1.0], [0.5]], "f4") + draw.normal(size=(ROWS, 1)) / 9).astype("f4")
-    RANDOM.seed(1)
-    net = Sequential([Dense(8, activation="relu"), BatchNormalization(), Dense(1)])
-    net.compile(Adam(0.01), "mse", metrics=["mae"])
+    space = {}
+    exec(textwrap.dedent(NET), space)
+    x, y, net = space["x"], space["y"], space["net"]
     parts = [
         [np.arange(k, min(k + BATCH, b)) for k in range(a, b, BATCH)]
         for a, b in zip(CUTS[ranks], CUTS[ranks][1:], strict=False)

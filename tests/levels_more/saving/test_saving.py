@@ -1,6 +1,5 @@
 """A model that leaves the house: saved, loaded elsewhere, refused where it is damaged, and run without `levels`."""
 
-import json
 import struct
 import subprocess
 import sys
@@ -276,115 +275,64 @@ def test_nothing_but_a_model_is_replaced(tmp_path):
 # What a stranger might send -------------------------------------------------------------------------------------------
 
 
-def header(entries, data=b""):
-    text = json.dumps(entries).encode()
-    return struct.pack("<Q", len(text)) + text + data
+WEIGHTS = "weights.safetensors"
 
 
-def change(name, old, new):
-    def damage(folder):
-        text = (folder / name).read_text(encoding="utf-8")
+def config(old, new):
+    """A change of the config's text."""
+
+    def damage(arrays):
+        text = arrays["/config"].tobytes().decode()
         assert old in text
-        (folder / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+        arrays["/config"] = saving.as_bytes(text.replace(old, new, 1))
 
     return damage
 
 
-def put(name, data):
-    return lambda folder: (folder / name).write_bytes(data)
+def put(data):
+    """A config of these bytes."""
+    return lambda arrays: arrays.update({"/config": np.array([*data], "u1")})
 
 
-def cut(name, size):
-    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:size])
-
-
-def retype(dtype):
-    def damage(folder):
-        arrays = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
-        (folder / WEIGHTS).write_bytes(safetensors.numpy.save({k: v.astype(dtype) for k, v in arrays.items()}))
-
-    return damage
-
-
-def other_array(change):
-    def damage(folder):
-        arrays = change(safetensors.numpy.load((folder / WEIGHTS).read_bytes()))
-        (folder / WEIGHTS).write_bytes(safetensors.numpy.save(arrays))
-
-    return damage
-
-
-CONFIG, WEIGHTS, MEMORY = "config.json", "weights.safetensors", "optimizer.safetensors"
-
-
-def apart(folder):
-    """{name: bytes} of the three parts of a model's one file. They have no checksum, so a stranger changes them with ease."""
-    arrays = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
-    memory = {name: arrays.pop(name) for name in [*arrays] if name.startswith("/optimizer/")}
-    memory = {name.removeprefix("/optimizer/"): array for name, array in memory.items()}
-    config = arrays.pop("/config").tobytes()
-    del arrays["/sha256"]
-    return {CONFIG: config, WEIGHTS: safetensors.numpy.save(arrays), MEMORY: safetensors.numpy.save(memory)}
-
-
-def together(parts, folder):
-    """Make a model's one file of its parts, whatever is in them, with a checksum that is right. Unreadable weights stay."""
-    folder.mkdir(exist_ok=True)
-    try:
-        arrays = safetensors.numpy.load((parts / WEIGHTS).read_bytes())
-        if (parts / CONFIG).exists():
-            arrays["/config"] = np.array(list((parts / CONFIG).read_bytes()), "u1")
-        if (parts / MEMORY).exists():
-            memory = safetensors.numpy.load((parts / MEMORY).read_bytes())
-            arrays |= {f"/optimizer/{name}": array for name, array in memory.items()}
-    except (FileNotFoundError, safetensors.SafetensorError):
-        if (parts / WEIGHTS).exists():
-            (folder / WEIGHTS).write_bytes((parts / WEIGHTS).read_bytes())
-        return
-    saving.put(arrays, folder)
-
-
-DAMAGE = {
-    "no config": lambda folder: (folder / CONFIG).unlink(),
-    "no weights": lambda folder: (folder / WEIGHTS).unlink(),
-    "empty config": put(CONFIG, b""),
-    "config of bytes": put(CONFIG, bytes(range(256))),
-    "config is deep": put(CONFIG, b"[" * 100_000),
-    "new format": change(CONFIG, "levels 1", "levels 2"),
-    "model is a layer": change(CONFIG, '"Sequential"', '"Dense"'),
-    "unknown class": change(CONFIG, '"Dense"', '"os.system"'),
-    "class of python": change(CONFIG, '"Dense"', '"__import__"'),
-    "unknown function": change(CONFIG, '"relu"', '{"def": "print"}'),
-    "absurd units": change(CONFIG, "4", "4000000000000"),
-    "no such part": change(CONFIG, '"relu"', '{"is": 77}'),
-    "unknown option": change(CONFIG, '"arguments"', '"options": {"colour": "red"}, "arguments"'),
-    "trained is unknown": change(CONFIG, '"layers.0.kernel"', '"layers.9.kernel"'),
-    "half of the weights": cut(WEIGHTS, 300),
-    "weights of noise": put(WEIGHTS, bytes(range(256)) * 4),
-    "absurd header": put(WEIGHTS, struct.pack("<Q", 2**60) + b"{}" * 400),
-    "a pickle": put(WEIGHTS, b"\x80\x04\x95" + bytes(400)),
-    "other dtype": retype("f8"),
-    "missing array": other_array(lambda a: {k: v for k, v in a.items() if k != "layers.0.bias"}),
-    "other optimizer": change(CONFIG, '"adam"', '"sgd"'),
+STRANGE = {  # what a stranger may do to {name: array}, before the checksum is made
+    "no config": lambda arrays: arrays.pop("/config"),
+    "empty config": put(b""),
+    "config of bytes": put(range(256)),
+    "config is deep": put(b"[" * 100_000),
+    "new format": config("levels 1", "levels 2"),
+    "model is a layer": config('"Sequential"', '"Dense"'),
+    "unknown class": config('"Dense"', '"os.system"'),
+    "class of python": config('"Dense"', '"__import__"'),
+    "unknown function": config('"relu"', '{"def": "print"}'),
+    "absurd units": config("4", "4000000000000"),
+    "no such part": config('"relu"', '{"is": 77}'),
+    "unknown option": config('"arguments"', '"options": {"colour": "red"}, "arguments"'),
+    "trained is unknown": config('"layers.0.kernel"', '"layers.9.kernel"'),
+    "other optimizer": config('"adam"', '"sgd"'),
+    "other dtype": lambda arrays: arrays.update({"layers.0.bias": arrays["layers.0.bias"].astype("f8")}),
+    "missing array": lambda arrays: arrays.pop("layers.0.bias"),
 }
+DAMAGED = {  # what a file may hold
+    "nothing": lambda data: b"",
+    "half of it": lambda data: data[:300],
+    "noise": lambda data: bytes(range(256)) * 4,
+    "absurd header": lambda data: struct.pack("<Q", 2**60) + b"{}" * 400,
+    "a pickle": lambda data: b"\x80\x04\x95" + bytes(400),
+    "no checksum": lambda data: safetensors.numpy.save(without_checksum(data)),
+}
+
+
+def without_checksum(data):
+    """{name: array}, what a model's file holds, but for its checksum."""
+    return {name: array for name, array in safetensors.numpy.load(data).items() if name != saving.SUM}
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """{name: bytes} of the parts of a model."""
+    """The bytes of a model's file."""
     folder = tmp_path_factory.mktemp("whole") / "m"
     trained().save(folder)
-    return apart(folder)
-
-
-@pytest.fixture
-def parts(whole, tmp_path):
-    """A folder with the parts of a model."""
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    for name, data in whole.items():
-        (folder / name).write_bytes(data)
-    return folder
+    return (folder / WEIGHTS).read_bytes()
 
 
 def refused(folder):
@@ -397,37 +345,35 @@ def refused(folder):
     assert type(error.value) in (ValueError, OSError, FileNotFoundError) and tables == saving.INITIALIZERS
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_or_hostile_folder_is_one_clear_error(damage, parts, tmp_path):
-    DAMAGE[damage](parts)
-    together(parts, tmp_path / "m")
+@pytest.mark.parametrize("what", STRANGE)
+def test_a_hostile_folder_is_one_clear_error(what, whole, tmp_path):
+    arrays = without_checksum(whole)
+    STRANGE[what](arrays)
+    saving.put(arrays, tmp_path / "m")
     refused(tmp_path / "m")
 
 
-def test_a_model_without_a_checksum_is_refused(whole, tmp_path):
-    (tmp_path / WEIGHTS).write_bytes(whole[WEIGHTS])
-    (tmp_path / CONFIG).write_bytes(whole[CONFIG])
-    with pytest.raises(ValueError, match="it has no checksum"):
-        load_model(tmp_path)
+@pytest.mark.parametrize("what", DAMAGED)
+def test_a_damaged_folder_is_one_clear_error(what, whole, tmp_path):
+    refused(tmp_path)
+    (tmp_path / WEIGHTS).write_bytes(DAMAGED[what](whole))
+    refused(tmp_path)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_any_cut_and_any_byte(whole, parts, tmp_path, data):
-    """The file, cut off anywhere: refused. A byte changed anywhere in a part: refused, or a model, but no other error."""
-    for file, content in whole.items():
-        (parts / file).write_bytes(content)
-    together(parts, tmp_path / "m")
-    file = tmp_path / "m" / WEIGHTS
-    file.write_bytes(file.read_bytes()[: data.draw(st.integers(0, file.stat().st_size - 1))])
-    refused(tmp_path / "m")
-    name = data.draw(st.sampled_from(sorted(whole)))
-    at = data.draw(st.integers(0, len(whole[name]) - 1))
-    changed = whole[name][:at] + data.draw(st.binary(min_size=1, max_size=1)) + whole[name][at + 1 :]
-    (parts / name).write_bytes(changed)
-    together(parts, tmp_path / "m")
+def test_any_cut_and_any_byte(whole, tmp_path, data):
+    """The file, cut off anywhere: refused. A byte changed in any array: refused, or a model, but no other error."""
+    (tmp_path / WEIGHTS).write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
+    refused(tmp_path)
+    arrays = without_checksum(whole)
+    name = data.draw(st.sampled_from(sorted(arrays)))
+    changed = bytearray(arrays[name].tobytes())
+    changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    arrays[name] = np.frombuffer(changed, arrays[name].dtype).reshape(arrays[name].shape)
+    saving.put(arrays, tmp_path)
     try:
-        assert isinstance(load_model(tmp_path / "m"), Model)
+        assert isinstance(load_model(tmp_path), Model)
     except (OSError, ValueError) as error:
         assert "\n" not in str(error)
 
@@ -458,10 +404,11 @@ def test_a_function_of_levels_needs_no_custom_objects_and_one_of_yours_is_no_oth
         assert again.training.losses == [squared_error] and again.layers[0].activation is mine
 
 
-def test_no_name_in_a_file_calls_a_function(parts, tmp_path):
+def test_no_name_in_a_file_calls_a_function(whole, tmp_path):
     """A function that was handed over is an argument, and never called with what the file says."""
-    change(CONFIG, '"Dense"', '"boom"')(parts)
-    together(parts, tmp_path / "m")
+    arrays = without_checksum(whole)
+    config('"Dense"', '"boom"')(arrays)
+    saving.put(arrays, tmp_path / "m")
     called = []
     with pytest.raises(ValueError, match="no class is called 'boom'"):
         load_model(tmp_path / "m", {"boom": lambda *_: called.append(1)})

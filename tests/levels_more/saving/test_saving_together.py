@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -17,7 +16,6 @@ from course.author.build import ROOT, environment
 from levels_more.high_level import Sequential
 from levels_more.mid_level import SGD, Dense
 from levels_more.saving import load_model
-from levels_more.saving import model as saving
 
 WHOLE = "weights.safetensors"
 
@@ -85,27 +83,6 @@ def test_who_loads_gets_one_whole_model_while_others_save(tmp_path):
         assert [process.wait(timeout=60) for process in processes] == [0, 0]  # no save has failed either
     assert numbers >= {2, 30}
     assert [file.name for file in tmp_path.rglob("*")] == ["m", WHOLE]
-
-
-def test_threads_save_and_read_at_once(tmp_path):
-    errors, models = [], [model(number) for number in (2, 5, 30)]
-    models[0].save(tmp_path / "m")
-
-    def tried(act):
-        try:
-            for _ in range(10):
-                act()
-        except BaseException as error:
-            errors.append(error)
-
-    acts = [lambda made=made: made.save(tmp_path / "m") for made in models]
-    acts += [lambda: saving.read_arrays(tmp_path / "m" / WHOLE)] * 2  # which compares the checksum
-    threads = [threading.Thread(target=tried, args=[act]) for act in acts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
-    assert not errors and [file.name for file in tmp_path.rglob("*")] == ["m", WHOLE]
 
 
 def test_the_folder_of_a_save_that_failed_may_be_another_ones(tmp_path):

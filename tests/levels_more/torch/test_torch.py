@@ -323,15 +323,6 @@ def test_a_probability_of_0_or_1_has_a_slope_that_is_a_number(p, y, reduction, w
     close(second[0], factor * SURE[p, y][1], 1e-10)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_same_in_float32_and_of_no_number(dtype):
-    x = leaf([0.0, 1.0, 0.0, 1.0, math.nan], dtype)
-    loss = nn.BCELoss(reduction="none")(x, torch.tensor([0.0, 1.0, 1.0, 0.0, 1.0], dtype=dtype))
-    close(loss, [0.0, 0.0, 100.0, 100.0, math.nan])
-    loss.sum().backward()
-    close(x.grad, [0.0, 0.0, -1e12, 1e12, math.nan], 1e-6)
-
-
 def test_the_slope_of_probabilities_is_the_same_in_a_compiled_function():
     y = low_level.constant(np.array([0.0, 1.0, 0.0, 1.0, 0.25]))
 
@@ -569,28 +560,8 @@ def test_whole_numbers_to_a_power_remain_so():
         whole**-1
 
 
-def test_slopes_where_pytorch_had_to_choose():
-    """At ties and bounds: of a maximum, of two equal numbers, of a clamp, of relu and abs at 0."""
-    x = leaf([1.0, 1.0, 0.5])
-    x.max().backward()
-    close(x.grad, [0.5, 0.5, 0.0])
-    for function, slopes in (
-        (lambda x: x.clamp(0, 1), [0.0, 0.0, 1.0, 0.0]),
-        (lambda x: x.clamp(min=0.0), [0.0, 1.0, 1.0, 1.0]),
-        (lambda x: x.clamp(max=1.0), [1.0, 0.0, 1.0, 0.0]),
-        (lambda x: x.clamp(0.5, 6), [0.0, 1.0, 0.0, 0.0]),
-        (lambda x: x.clamp(3, 1), [0.0, 0.0, 0.0, 0.0]),
-        (torch.relu, [0.0, 1.0, 1.0, 1.0]),
-        (torch.abs, [0.0, 1.0, 1.0, 1.0]),
-        (lambda x: x % 3, [1.0, 1.0, 1.0, 1.0]),
-    ):
-        x = leaf([0.0, 1.0, 0.5, 6.0])
-        function(x).sum().backward()
-        close(x.grad, slopes)
-
-
 def test_a_bound_that_is_a_tensor_shares_the_slope():
-    """As in PyTorch 2.14.1. A number that is a bound has none (see the test before)."""
+    """As in PyTorch 2.14.1. A number that is a bound has none (see corners.toml)."""
     x, least, most = leaf([-1.0, 0.0, 0.5, 1.0, 2.0, math.nan]), leaf(0.0), leaf(1.0)
     y = torch.clamp(x, least, most)
     np.testing.assert_array_equal(y.detach().numpy(), [0.0, 0.0, 0.5, 1.0, 1.0, math.nan])
@@ -599,15 +570,6 @@ def test_a_bound_that_is_a_tensor_shares_the_slope():
     assert least.grad.item() == most.grad.item() == 1.5
     assert torch.tensor([1, 5]).clamp(torch.tensor(2), torch.tensor(3)).tolist() == [2, 3]
     assert math.isnan(torch.clamp(torch.tensor(5.0), min=torch.tensor(math.nan)).item())
-
-
-def test_a_clamp_hands_on_nan_and_gives_the_upper_of_crossed_bounds():
-    x = leaf([math.nan, -math.inf, math.inf, 0.5])
-    y = x.clamp(-1.0, 1.0)
-    y.sum().backward()
-    np.testing.assert_array_equal(y.detach().numpy(), [math.nan, -1.0, 1.0, 0.5])
-    close(x.grad, [0.0, 0.0, 0.0, 1.0])
-    assert x.detach().clamp(3, 1)[1:].tolist() == [1.0, 1.0, 1.0]
 
 
 def test_bools_and_dtypes():
@@ -675,16 +637,10 @@ MEASURED = {  # what PyTorch 2.15 gave
         ).item(),
         pytest.approx(1.9644, abs=1e-4),
     ),
-    "all rows ignored": (
-        lambda: np.isnan(F.cross_entropy(torch.tensor(L), torch.tensor([-100, -100])).item()),
-        True,
-    ),
-    "no rows": (lambda: np.isnan(F.cross_entropy(torch.zeros(0, 2), torch.zeros(0).long()).item()), True),
     "equal_nan": (
         lambda: torch.allclose(torch.tensor([np.nan]), torch.tensor([np.nan]), equal_nan=True),
         True,
     ),
-    "a product over nothing": (lambda: (torch.ones(2, 0) @ torch.ones(0, 2)).tolist(), [[0.0, 0.0], [0.0, 0.0]]),
 }
 
 

@@ -77,15 +77,6 @@ def test_a_checkpoint_is_that_of_the_last_fit():
     assert torch.load("second")["weight"].tolist() == [[7.0, 7.0]] and torch.load("first")["weight"].tolist() == first
 
 
-def test_the_most_is_the_best_where_mode_says_so():
-    """While the loss falls, the last epoch is the best by "min". By "max" it is the first, whose weights are kept."""
-    one, least, most = made(), made(), made()
-    one.fit(DATA, DATA, epochs=1)
-    assert len(least.fit(DATA, DATA, epochs=6, patience=2)) == 6
-    assert len(most.fit(DATA, DATA, epochs=6, patience=2, mode="max")) == 3
-    assert most.net.weight.tolist() == one.net.weight.tolist() != least.net.weight.tolist()
-
-
 def test_metrics_keep_their_state_and_a_function_is_refused():
     """As in torchkeras, which copies them for each epoch."""
     mae = torchmetrics.MeanAbsoluteError()
