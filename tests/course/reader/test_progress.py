@@ -59,14 +59,6 @@ def test_a_new_kernel_still_knows_the_verdict(reader, monkeypatch):
     assert repr(checks.Told("01-how-many", Answer(12, "Twelve."))) == "Answer: 12\nTwelve."
 
 
-def test_what_an_older_version_noted_still_counts(reader):
-    """It noted a question, not a key, and only whether the answer was right."""
-    progress.record("predictions", "How many?", True)
-    noted = progress.load()
-    assert progress.answered(noted, "01-how-many", "How\n  many?") == {"right": True, "verdict": ""}
-    assert progress.answered(noted, "01-and-now", "And now?") is None
-
-
 def test_no_test_run_writes(reader, monkeypatch):
     monkeypatch.setenv("PYTEST_VERSION", "9")
     answer("12")
@@ -184,7 +176,7 @@ def test_the_table(reader, capsys):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     answer("12")
-    progress.record("predictions", "And then?", False)  # by an older version
+    progress.note_prediction("01-and-then", False, "**Not so.**")
     progress.note_prediction("01-gone", True, "**Right.**")
     progress.note_solved("01-2")
     progress.note_solved("01-three")
