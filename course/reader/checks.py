@@ -6,7 +6,7 @@ import math
 import os
 import re
 import textwrap
-from numbers import Number, Real
+from numbers import Real
 
 import ipywidgets
 import numpy as np
@@ -43,14 +43,6 @@ def answer_to(key):
     It stands after the cell whose output shows the result. Raises ValueError if there is no such key.
     """
     return Told(key, answers.of(key))
-
-
-def agree(result, expected):
-    if isinstance(result, list) and isinstance(expected, list):
-        return len(result) == len(expected) and all(map(agree, result, expected))
-    if isinstance(result, Number) and isinstance(expected, Number):
-        return result == expected or abs(result - expected) <= 1e-9 * abs(expected) + 1e-15
-    return result == expected
 
 
 def parsed(text, unit):
@@ -246,12 +238,14 @@ class Prediction:
     def verdict(self, given):
         unit = self.answer.unit
         said = say("You said {given}", given=worded(given, unit))
-        right = self.answer.right if self.choices is not None else self.nearest(given)
-        if agree(given, right):
-            return say("**Right.**")
         not_so = say("**Not so.**")
         if self.choices is not None:
-            return say("{not_so} {said}.", not_so=not_so, said=said)
+            return (
+                say("**Right.**") if given == self.answer.right else say("{not_so} {said}.", not_so=not_so, said=said)
+            )
+        right = self.nearest(given)
+        if math.isclose(given, right, rel_tol=1e-9, abs_tol=1e-15):
+            return say("**Right.**")
         if self.slider and given == min(positions(*self.slider), key=lambda p: abs(p - self.nearest(p))):
             return say("**Right:** no position of the slider is nearer. {said}.", said=said)
         low, high = sorted((given, right))
