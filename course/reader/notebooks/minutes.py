@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from course.reader.files import replace
 from course.reader.notebooks.blanks import function_of, names_in
-from course.reader.notebooks.cells import BuildError, blank_in, code_of, most_in, read_text
+from course.reader.notebooks.cells import BuildError, blank_in, code_of, first_line, most_in, read_text
 from course.reader.notebooks.names import text_path, trail_in
 from course.reader.notebooks.stored import from_text
 
@@ -203,8 +203,7 @@ def lines_of(text: str, names: list[str]) -> list[str]:
             return []
     if not names:
         return list(code_of(text).values())
-    first = min([statement.lineno, *(each.lineno for each in statement.decorator_list)])
-    return [line for n, line in code_of(text).items() if first <= n <= statement.end_lineno]
+    return [line for n, line in code_of(text).items() if first_line(statement) <= n <= statement.end_lineno]
 
 
 def broken(found: list[Section]) -> list[str]:
