@@ -20,16 +20,16 @@ from course.reader.language import say
 
 
 class Walk:
-    """The stages of a task's first step, for one row of its batch and one weight of the first layer.
+    """The stages of a task's first step, for the first row of its batch and one weight of the first layer.
 
     The weight connects the first input with the first unit whose output changes this row's loss.
     """
 
-    def __init__(self, task, trainer, row=0):
+    def __init__(self, task, trainer):
         from levels.low_level import eager
 
         given = task.x, task.y, task.weights, task.batches[:1], task.learning_rate
-        self.task, self.row, self.index = task, row, places()
+        self.task, self.index = task, places()
         with core_alone():
             self.compiled = listened(lambda: trainer(*given))
             with eager():
@@ -40,12 +40,12 @@ class Walk:
         self.ops = [
             Op(*map(call.known.get, Op._fields[:3]), call.result) for call in self.eager.calls["Interpreter.do"]
         ]
-        slopes, _ = followed(self.eager, self.ops, row, (0, 0))[0]["slope"]
-        self.weight = 0, int(np.flatnonzero(slopes.numpy()[row])[0])
-        self.places, self.made = followed(self.eager, self.ops, row, self.weight)
-        self.program = probe.Probe(self.compiled, row)
+        slopes, _ = followed(self.eager, self.ops, (0, 0))[0]["slope"]
+        self.weight = 0, int(np.flatnonzero(slopes.numpy()[0])[0])
+        self.places, self.made = followed(self.eager, self.ops, self.weight)
+        self.program = probe.Probe(self.compiled)
         nodes = [Op(node.op, node.inputs, node.attrs, node) for node in self.program.graph.ops]
-        self.nodes, _ = followed(self.compiled, nodes, row, self.weight)
+        self.nodes, _ = followed(self.compiled, nodes, self.weight)
         self.registers = self.program.registers(self.nodes)
         self.stages = [make(self) for make in STAGES]
 
