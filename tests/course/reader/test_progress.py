@@ -4,7 +4,6 @@ import contextlib
 import sqlite3
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -118,25 +117,6 @@ def test_notebooks_that_write_at_once_lose_nothing(reader):
     assert [writer.wait() for writer in writers] == [0] * 4
     assert len(progress.load()["exercises"]) == 80
     assert [path.name for path in progress.FILE.parent.iterdir()] == ["progress.db"]
-
-
-def test_a_writer_that_was_killed_leaves_nothing_that_stays(reader):
-    for _ in range(2):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER.replace("20", "100_000"), str(progress.FILE), "a"],
-            env=build.environment(build.ROOT),
-            cwd=reader,
-        )
-        while not progress.load()["exercises"]:
-            assert writer.poll() is None
-        time.sleep(0.05)
-        writer.kill()
-        writer.wait()
-        progress.note_solved("01-1")
-        found = list(progress.load()["exercises"])
-        assert found == [*(f"a-{number}" for number in range(len(found) - 1)), "01-1"]
-        assert [path.name for path in progress.FILE.parent.iterdir()] == ["progress.db"]
-        progress.FILE.unlink()
 
 
 TEXT = """
