@@ -128,10 +128,7 @@ def dead_units(mine, draw):
         x[0] *= 0.01
         weights = []
         values = x
-        right = []
-        for_one_row = []
-        zeros = []
-        rows_of_zeros = []
+        zeros = []  # for each layer, where its result is 0: [rows, units]
         for k, (inputs, units) in enumerate(zip(sizes, sizes[1:], strict=False)):
             w = draw.uniform(0.1, 1.0, size=(inputs, units)).astype(dtype)  # positive: the bias decides
             bias = draw.choice([-100.0, -0.2, 0.1], size=(1, units)).astype(dtype)
@@ -140,18 +137,16 @@ def dead_units(mine, draw):
             values = values @ w + bias
             values = np.maximum(values, 0) if activations[k] == "relu" else 1 / (1 + np.exp(-values))
             weights += [w, bias]
-            right.append(int((values == 0).all(axis=0).sum()))
-            for_one_row.append(int((values == 0).any(axis=0).sum()))
-            zeros.append(int((values == 0).sum()))
-            rows_of_zeros.append(int((values == 0).all(axis=1).sum()))
+            zeros.append(values == 0)
+        right = [int(each.all(axis=0).sum()) for each in zeros]
         said = f"{mine.name}(model, x) for layers of {', '.join(map(str, sizes[1:]))} units"
         result, after = mine.ask(units_counted, said, activations, weights, x)
         if not np.array_equal(after, x):
             raise Wrong(f"{said} changes x: work on a copy")
         mistakes = {
-            "it counts a unit that gives 0 for one row only": for_one_row,
-            "it counts every 0, not every unit": zeros,
-            "it counts rows, not units: units lie along axis 1": rows_of_zeros,
+            "it counts a unit that gives 0 for one row only": [int(each.any(axis=0).sum()) for each in zeros],
+            "it counts every 0, not every unit": [int(each.sum()) for each in zeros],
+            "it counts rows, not units: units lie along axis 1": [int(each.all(axis=1).sum()) for each in zeros],
             "the last layer is left out": right[:-1],
         }
         mine.compare(said, result, right, mistakes)
