@@ -60,16 +60,6 @@ def test_a_question_stands_before_its_result_and_its_answer_after_it(name):
         assert not headings, f"{key}: its answer stands in another section"
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_no_stored_question_shows_its_answer(name):
-    for cell in build.read_notebook(build.ROOT, name).cells:
-        if cell.cell_type == "code" and "checks.predict(" in cell.source:
-            (key,) = keys_in(cell.source)
-            (output,) = cell.outputs
-            for kind in ("text/html", "text/plain"):
-                assert "Answer:" not in output.data[kind] and answers.of(key).because[:40] not in output.data[kind]
-
-
 def test_a_key_that_is_not_kept_is_named_with_the_nearest():
     with pytest.raises(ValueError, match="no question has the key '01-onse': did you mean 01-ones"):
         checks.predict("01-onse", "What?")

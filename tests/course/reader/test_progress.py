@@ -58,13 +58,6 @@ def test_a_new_kernel_still_knows_the_verdict(reader, monkeypatch):
     assert repr(checks.Told("01-how-many", Answer(12, "Twelve."))) == "Answer: 12\nTwelve."
 
 
-def test_no_test_run_writes(reader, monkeypatch):
-    monkeypatch.setenv("PYTEST_VERSION", "9")
-    answer("12")
-    progress.note_solved("01-1")
-    assert not list(reader.iterdir())
-
-
 def test_a_notebook_that_a_test_runs_inherits_what_says_so():
     assert "PYTEST_VERSION" in build.environment(build.ROOT)  # which the `nbval` fixture hands on
 
