@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from html import escape
 
-from course.reader.figures.layout import DROP, GAP, WIDTH, across, layers
+from course.reader.figures.layout import DROP, GAP, across, layers
 
 # fills: tints of the course's blue, orange and grey
 CONSTANT = "#D3E6F4"
@@ -18,6 +18,7 @@ CHARACTER = 7.4
 LINE = 16
 PAD = 6
 LETTER = 5.6  # px: the width of a letter of a label
+WIDTH = 900  # px: what is wider is drawn smaller
 
 
 class Drawing:
@@ -148,7 +149,7 @@ def numbers(tensor):
 def svg(boxes, links, labels, text):
     """Yield the lines of the SVG: first the arrows, then labels and boxes on top of them."""
     widths = [max(44, CHARACTER * max(map(len, lines)) + 2 * PAD) for lines, _ in boxes]
-    layer = layers(widths, links)
+    layer = layers(len(boxes), links)
     x, ways = across(widths, links, layer)
     sides = {k: freer_side(k, label, x, layer, links, ways) for k, label in labels}
     reach = [at + side * width / 2 for at, width in zip(x, widths, strict=True) for side in (-1, 1)]
@@ -165,7 +166,7 @@ def svg(boxes, links, labels, text):
 
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {px(right - left)} {bottoms[-1] + GAP}" '
-        f'width="{px(min(right - left, WIDTH + 40))}" role="img" font-family="sans-serif" font-size="{FONT}" '
+        f'width="{px(min(right - left, WIDTH))}" role="img" font-family="sans-serif" font-size="{FONT}" '
         f'text-anchor="middle"><title>{escape(text)}</title>'
     )
     yield f'<rect width="{px(right - left)}" height="{bottoms[-1] + GAP}" fill="white"/>'

@@ -112,16 +112,6 @@ def test_text_is_escaped():
     assert drawn._repr_mimebundle_() == {"image/svg+xml": drawn.svg, "text/plain": "x < y & z"}
 
 
-def test_a_full_layer_goes_on_in_the_next():
-    nodes = {k: ([f"a box of many letters {k}"], OP) for k in range(30)}
-    for edges in ([(k, 29, "") for k in range(29)], [(0, k, "") for k in range(1, 30)]):
-        svg, rows = Drawing(nodes, edges, "A wide graph.").svg, Counter()
-        for box in boxes(svg):
-            rows[box.top] += box.right - box.left
-        assert len(rows) > 5 and max(rows.values()) <= drawing.WIDTH
-        assert float(re.search(' width="(.*?)"', svg)[1]) <= 900
-
-
 def test_a_cycle_and_nothing_cannot_be_drawn():
     with pytest.raises(CycleError):
         Drawing({1: (["a"], OP), 2: (["b"], OP)}, [(1, 2, ""), (2, 1, "")], "A cycle.")
