@@ -60,6 +60,13 @@ def test_a_question_stands_before_its_result_and_its_answer_after_it(name):
         assert not headings, f"{key}: its answer stands in another section"
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_stored_needs_no_widget(name):
+    for cell in build.read_notebook(build.ROOT, name).cells:
+        for output in cell.get("outputs", ()):
+            assert "application/vnd.jupyter.widget-view+json" not in output.get("data", {}), cell.source
+
+
 def test_a_key_that_is_not_kept_is_named_with_the_nearest():
     with pytest.raises(ValueError, match="no question has the key '01-onse': did you mean 01-ones"):
         checks.predict("01-onse", "What?")
