@@ -58,11 +58,11 @@ class Walk:
         held, place = self.places[quantity]
         return float(held.numpy()[place])
 
-    def source(self, call, *marks, title=""):
+    def source(self, call, *marks):
         """The code of a call: the lines that contain one of the texts in `marks`, and those that lead to them."""
-        return self.lines_of(place_of(getattr(call, "code", call), self.index), *marks, title=title)
+        return self.lines_of(place_of(getattr(call, "code", call), self.index), *marks)
 
-    def lines_of(self, place, *marks, title=""):
+    def lines_of(self, place, *marks):
         """The code of a place: the marked lines and those that lead to them, or all lines if none is marked."""
         lines = textwrap.dedent(place.source).split("\n")
         while marks and lines[0].startswith("@"):  # the way to a line begins at `def`
@@ -70,7 +70,7 @@ class Walk:
         marked = {k for k, line in enumerate(lines) if any(mark in line for mark in marks)}
         if marked:
             lines, marked = path(lines, marked)
-        return Code(title, lines, marked, link(place))
+        return Code("", lines, marked, link(place))
 
     def __repr__(self):
         told = {"title": titled(self.task), "loss": short(self.loss)}

@@ -284,17 +284,6 @@ def test_where_the_road_forks(tab, both):
         assert [stage.way for stage in each.stages] == ways
 
 
-def test_down_and_up_by_keyboard(tab, both):
-    show(tab, both)
-    tab.locator(".task[open] input").first.focus()
-    for head in HEADS[1:]:
-        tab.keyboard.press("ArrowDown")
-        assert seen(tab) == [head]
-        assert tab.evaluate("document.activeElement.ariaLabel") == head.replace(" · ", " ")
-    tab.keyboard.press("ArrowUp")
-    assert seen(tab) == ["1b · LLVM text"]
-
-
 def test_jupyterlab_leaves_it_its_keys(both):
     """What has this attribute itself, says Lumino, is asked for no shortcut: else the arrow keys would leave the cell."""
     for tag in re.findall(r"<(?:input|summary)[^>]*>", both._repr_html_()):
