@@ -8,7 +8,8 @@ from course.reader.inspection.compare import (
     program_of,
     step_time,
 )
-from course.reader.inspection.comparison import costs, side_by_side
+from course.reader.inspection.comparison import costs
+from course.reader.inspection.side_by_side import SideBySide as side_by_side
 
 __all__ = [
     "by_op",

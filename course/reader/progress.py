@@ -43,10 +43,7 @@ def write(*row: str) -> None:
 
 
 def load() -> dict[str, dict]:
-    """{"predictions": {key: {"right", "verdict"}}, "exercises": {key: day}}, both empty if the file cannot be read.
-
-    Older versions of the course noted a prediction by its question, and only whether it was right.
-    """
+    """{"predictions": {key: {"right", "verdict"}}, "exercises": {key: day}}, both empty if the file cannot be read."""
     noted = {"predictions": {}, "exercises": {}}
     address = f"{FILE.resolve().as_uri()}?mode=ro"
     with (
@@ -55,9 +52,6 @@ def load() -> dict[str, dict]:
     ):
         for kind, key, value in file.execute("SELECT * FROM noted"):
             noted[kind][key] = json.loads(value)
-    for key, value in noted["predictions"].items():
-        if isinstance(value, bool):
-            noted["predictions"][key] = {"right": value, "verdict": ""}
     return noted
 
 
@@ -78,33 +72,23 @@ def note_solved(key: str) -> None:
 
 
 def questions_in(path: Path, depth: str = "some") -> dict:
-    """{"predictions": {key: question}, "exercises": keys, "blanks": keys at this depth} in the text of a notebook."""
+    """{"predictions": keys, "exercises": keys, "blanks": keys at this depth} in the text of a notebook."""
     text = read_text(path)
     number = path.stem.split("_")[0].zfill(2)
     lines = text.split("\n")
     keys = [key for line in lines if (key := blank_in(line) or most_in(line) * (depth == "most"))]
     return {
-        "predictions": predictions_in(text),
-        "exercises": [texts[0] for texts in calls_in(text, "exercises.check")],
+        "predictions": keys_in(text, "checks.predict"),
+        "exercises": keys_in(text, "exercises.check"),
         "blanks": [f"{number}-{key}" for key in keys],
     }
 
 
-def predictions_in(source: str) -> dict[str, str]:
-    """{key: question} of the predictions that a notebook's text or one of its cells asks for."""
-    return {texts[0]: texts[-1] for texts in calls_in(source, "checks.predict") if texts}
-
-
-def calls_in(source: str, name: str) -> list[list[str]]:
-    """The texts among the arguments of each call of this function."""
+def keys_in(source: str, name: str) -> list[str]:
+    """The first argument, a text, of each call of this function in a notebook's text or one of its cells."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    given = [call.args for call in calls if ast.unparse(call.func) == name]
-    return [[" ".join(arg.value.split()) for arg in args if isinstance(arg, ast.Constant)] for args in given]
-
-
-def answered(noted: dict, key: str, question: str) -> dict | None:
-    """Return what is noted of a question, also by an older version of the course; None if nobody answered it."""
-    return noted["predictions"].get(key, noted["predictions"].get(" ".join(question.split())))
+    given = [call.args[0] for call in calls if call.args and ast.unparse(call.func) == name]
+    return [key.value for key in given if isinstance(key, ast.Constant)]
 
 
 def level_of(name: str) -> str:
@@ -115,11 +99,10 @@ def level_of(name: str) -> str:
 def counts(noted: dict, names: list[str]) -> dict[str, str]:
     """How much is done of the predictions, blanks and exercises of these notebooks. Repeated questions count once."""
     every = [questions_in(text_path(ROOT, name), depth_in(ROOT)) for name in names]
-    questions = {key: question for found in every for key, question in found["predictions"].items()}
-    blanks, exercises = (
-        dict.fromkeys(each for found in every for each in found[kind]) for kind in ("blanks", "exercises")
+    questions, blanks, exercises = (
+        {each for found in every for each in found[kind]} for kind in ("predictions", "blanks", "exercises")
     )
-    answers = [each for key, question in questions.items() if (each := answered(noted, key, question))]
+    answers = [noted["predictions"][key] for key in questions if key in noted["predictions"]]
     right = sum(each["right"] for each in answers)
     return {
         "predictions": say(
@@ -133,6 +116,6 @@ def counts(noted: dict, names: list[str]) -> dict[str, str]:
     }
 
 
-def done(noted: dict, keys: dict) -> str:
+def done(noted: dict, keys: set) -> str:
     """How many of these blanks or exercises are done."""
     return say("{done} of {count} done", done=sum(key in noted["exercises"] for key in keys), count=len(keys))

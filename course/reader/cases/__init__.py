@@ -159,17 +159,17 @@ class Solution:
         return type(base)(base.__name__, (base,), {self.name: self.function})
 
     @contextlib.contextmanager
-    def placed(self, key, level=""):
-        """Inside this context, the function replaces the notebook's own function of that key: NAME, or Class.method.
+    def placed(self, key, level):
+        """Inside this context, the function replaces that of a built level with this key: NAME, or Class.method.
 
-        With `level`, it replaces that of the built level instead, in each of its rooms, and uses the names of that
-        level. So it can be tested before the notebook has defined all that it needs.
+        It is replaced in each room of the level, and uses the names of the level. So it can be tested before the
+        notebook has defined all that it needs.
         """
         top, _, method = key.partition(".")
-        rooms = rooms_of(level) if level else [self.first.__globals__]
+        rooms = rooms_of(level)
         holders = [room for room in rooms if top in room]
         own = holders[0][top]
-        function = self.at_home(own, rooms) if level else self.function
+        function = self.at_home(own, rooms)
         before = vars(own)[method] if method else own
 
         def put(value):

@@ -1,25 +1,10 @@
 """The questions of the checks of notebook 04, and the cases of its blanks."""
 
-import functools
-
 import numpy as np
 
 from course.reader.cases import KEPT, Wrong, cases, question
 from course.reader.cases.drawn import drawn
-from course.reader.cases.interpreting import interpreted
-
-
-def all_interpreted(cases_of):
-    """Decorate the cases of a blank: kernels run as Python in all of them, those of `levels_more` too, for its tape."""
-
-    @functools.wraps(cases_of)
-    def cases_in_python(mine, draw):
-        import levels_more.low_level  # noqa: F401 (if it is imported later, its kernels are compiled)
-
-        with interpreted():
-            yield from cases_of(mine, draw)
-
-    return cases_in_python
+from course.reader.cases.interpreting import all_interpreted
 
 
 def numbers(result):
@@ -119,13 +104,12 @@ def constant(array):
 
 def check_slopes(mine, said, **arrays):
     """Raise Wrong unless a tape finds a gradient of the function's result for each of these named arguments."""
-    from levels.low_level import Variable
-    from levels_more.low_level import GradientTape
+    from levels.low_level import GradientTape, Variable
 
     variables = {name: Variable(array) for name, array in arrays.items()}
-    with GradientTape(persistent=True) as tape:
-        y = mine.call(said, mine.function, **variables)
     for name, variable in variables.items():
+        with GradientTape() as tape:
+            y = mine.call(said, mine.function, **variables)
         try:
             tape.gradient(y, variable)
         except (TypeError, ValueError):  # the result is no tensor, or does not depend on the variable

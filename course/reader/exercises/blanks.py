@@ -7,14 +7,13 @@ no misspelt name.
 """
 
 import contextlib
-from typing import NamedTuple
 
 import numpy as np
 
 from course.reader import progress
 from course.reader.cases import KEPT, Blank, CapturedOutput, Wrong, answer, short
 from course.reader.cases.plain_data import Other, describe, pack, unpack
-from course.reader.exercises.judge import equal
+from course.reader.exercises.judge import Verdict, equal
 from course.reader.language import later, say
 from course.reader.notebooks import blanks
 from course.reader.words import brief
@@ -38,13 +37,6 @@ SAME_BITS = {
     "05-one_pass": "`epoch_loss` of the losses and of the number of rows in each batch",
 }
 NEAR = {"float32": 1e-4, "float16": 1e-2}  # the tolerance, relative to the largest expected number; else 1e-9
-
-
-class Verdict(NamedTuple):
-    """The result of a test of a blank: "right", "other bits", "not yet" or "still blank", and what was seen."""
-
-    state: str
-    text: str
 
 
 AFTERWARDS = {  # {state: what a message in a notebook adds to the text}

@@ -8,6 +8,7 @@ from course.reader.cases import Wrong, called
 from course.reader.cases.high_level import callback_told, fitted, rule_of_softmax, units_counted
 from course.reader.cases.plain_data import describe
 from course.reader.exercises.judge import exercise
+from course.reader.exercises.low_level import nudged
 
 
 @exercise("05-1", lines=5)
@@ -127,10 +128,7 @@ def dead_units(mine, draw):
         x[0] *= 0.01
         weights = []
         values = x
-        right = []
-        for_one_row = []
-        zeros = []
-        rows_of_zeros = []
+        zeros = []  # for each layer, where its result is 0: [rows, units]
         for k, (inputs, units) in enumerate(zip(sizes, sizes[1:], strict=False)):
             w = draw.uniform(0.1, 1.0, size=(inputs, units)).astype(dtype)  # positive: the bias decides
             bias = draw.choice([-100.0, -0.2, 0.1], size=(1, units)).astype(dtype)
@@ -139,18 +137,16 @@ def dead_units(mine, draw):
             values = values @ w + bias
             values = np.maximum(values, 0) if activations[k] == "relu" else 1 / (1 + np.exp(-values))
             weights += [w, bias]
-            right.append(int((values == 0).all(axis=0).sum()))
-            for_one_row.append(int((values == 0).any(axis=0).sum()))
-            zeros.append(int((values == 0).sum()))
-            rows_of_zeros.append(int((values == 0).all(axis=1).sum()))
+            zeros.append(values == 0)
+        right = [int(each.all(axis=0).sum()) for each in zeros]
         said = f"{mine.name}(model, x) for layers of {', '.join(map(str, sizes[1:]))} units"
         result, after = mine.ask(units_counted, said, activations, weights, x)
         if not np.array_equal(after, x):
             raise Wrong(f"{said} changes x: work on a copy")
         mistakes = {
-            "it counts a unit that gives 0 for one row only": for_one_row,
-            "it counts every 0, not every unit": zeros,
-            "it counts rows, not units: units lie along axis 1": rows_of_zeros,
+            "it counts a unit that gives 0 for one row only": [int(each.any(axis=0).sum()) for each in zeros],
+            "it counts every 0, not every unit": [int(each.sum()) for each in zeros],
+            "it counts rows, not units: units lie along axis 1": [int(each.all(axis=1).sum()) for each in zeros],
             "the last layer is left out": right[:-1],
         }
         mine.compare(said, result, right, mistakes)
@@ -224,7 +220,7 @@ def softmax_rule(mine, draw):
     for dtype, shapes in (("f8", ((2, 3), (4, 4), (1, 1), (2, 3, 5))), ("f4", ((2, 3),))):
         for shape in shapes:
             dy, x = draw.normal(size=(2, *shape))
-            y = np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True)
+            y = softmax(x)
             said = f"{mine.name}, for x{[*shape]},"
             found, heard = mine.ask(rule_of_softmax, said, dy.astype(dtype), x.astype(dtype))
             mistakes = {
@@ -236,22 +232,14 @@ def softmax_rule(mine, draw):
                 "the sign is turned": y * ((dy * y).sum(axis=-1, keepdims=True) - dy),
             }
             near = {"f8": 1e-6, "f4": 1e-4}[dtype]
-            mine.compare(said, found, np.asarray(nudged_softmax(dy, x), dtype), mistakes, near)
+            right = nudged(lambda x: np.sum(dy * softmax(x)), [x], 0, 1e-5)  # noqa: B023 - called at once
+            mine.compare(said, found, np.asarray(right, dtype), mistakes, near)
             if heard is not True:
                 raise Wrong(f"{said} was computed without ops, so no tape recorded it")
 
 
-def nudged_softmax(dy, x, nudge=1e-5):
-    """The gradient of Σ dy·softmax(x) in x, by nudging each number up and down."""
-    slope = np.zeros_like(x)
-    for at in np.ndindex(x.shape):
-        ends = []
-        for step in (nudge, -nudge):
-            moved = x.copy()
-            moved[at] += step
-            ends.append(np.sum(dy * np.exp(moved) / np.exp(moved).sum(axis=-1, keepdims=True)))
-        slope[at] = (ends[0] - ends[1]) / (2 * nudge)
-    return slope
+def softmax(x):
+    return np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True)
 
 
 @exercise("05-6", lines=3)

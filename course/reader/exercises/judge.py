@@ -21,9 +21,9 @@ class Exercise(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The result of a check."""
+    """The result of a check of an exercise or a blank."""
 
-    state: str  # "right", "not yet" or "still blank"
+    state: str  # "right", "not yet" or "still blank"; of a blank also "other bits"
     text: str
 
 
@@ -81,12 +81,12 @@ class Candidate:
         told = [describe(x) if isinstance(x, np.ndarray) and x.size > 12 else in_words(x) for x in arguments]
         return f"{self.name}({', '.join(told)})"
 
-    def gives(self, arguments, expected, mistakes=(), near=0.0):
+    def gives(self, arguments, expected, mistakes):
         """Raise Wrong unless the function gives what is expected and leaves its arguments unchanged."""
         said = self.spelled(arguments)
         result, after = self.ask(cases.called, said, list(arguments))
         self.kept(said, arguments, after)
-        self.compare(said, result, expected, mistakes, near)
+        self.compare(said, result, expected, mistakes)
 
     def kept(self, said, arguments, after):
         """Raise Wrong if the call has changed one of these arguments."""

@@ -188,26 +188,22 @@ def in_order(mine, draw):
 
 def descended(parts, weights, rate, steps, resets):
     """The weights [w, b] after training on these parts (x, y); `resets` says when gradients are set to 0."""
-    w, b, dw, db = *weights, 0.0, 0.0
+    w = np.concatenate(weights, axis=1)
+    dw = 0.0
     for _ in range(steps):
         if resets == "each step":
             dw = 0.0
-            db = 0.0
         for x, y in parts:
             if resets == "each loss":
                 dw = 0.0
-                db = 0.0
-            error = 2.0 * (np.sum(x * w, axis=1, keepdims=True) + b - y) / len(x)
-            dw = dw + np.sum(error * x, axis=0, keepdims=True)
-            db = db + np.sum(error, axis=0, keepdims=True)
+            rows = np.hstack([x, np.ones_like(y)])
+            error = 2.0 * (np.sum(rows * w, axis=1, keepdims=True) - y) / len(x)
+            dw = dw + np.sum(error * rows, axis=0, keepdims=True)
             if resets == "each update":
                 w = w - rate * dw
-                b = b - rate * db
                 dw = 0.0
-                db = 0.0
         w = w - rate * dw
-        b = b - rate * db
-    return np.concatenate([w, b], axis=1)
+    return w
 
 
 @exercise("03-6", lines=8)

@@ -2,23 +2,14 @@
 
 from course.reader.figures import GREY, HUES, short, styled
 
-COLORS = {  # one per library; the levels have their own (HUES)
-    "NumPy": "#555555",
-    "PyTorch": "#0072B2",
-    "TensorFlow": "#8C6D1F",
-    "JAX": "#7B3FA0",
-    "scikit-learn": "#A65628",
-    "tinygrad": "#999999",
-    "micrograd": "#C0A0A0",
-}
-MARKS = {
-    "NumPy": "o",
-    "PyTorch": "s",
-    "TensorFlow": "^",
-    "JAX": "v",
-    "scikit-learn": "P",
-    "tinygrad": "X",
-    "micrograd": "*",
+LOOKS = {  # the color and the mark of each library; the levels have their own colors (HUES)
+    "NumPy": ("#555555", "o"),
+    "PyTorch": ("#0072B2", "s"),
+    "TensorFlow": ("#8C6D1F", "^"),
+    "JAX": ("#7B3FA0", "v"),
+    "scikit-learn": ("#A65628", "P"),
+    "tinygrad": ("#999999", "X"),
+    "micrograd": ("#C0A0A0", "*"),
 }
 WAYS = {
     "by hand": "gradients by hand",
@@ -58,8 +49,9 @@ def raced(figure, results):
         own, others = found.pop("levels", None), found.values()
         axes.axhline(height, color="#DDDDDD", linewidth=0.6, zorder=0)
         for name, result in found.items():
-            look = {"color": COLORS[name], "marker": MARKS[name], "markersize": 5.5, "linestyle": "none"}
-            axes.plot(1e6 * result.median, height, label=None if name in seen else name, **look)
+            color, mark = LOOKS[name]
+            label = None if name in seen else name
+            axes.plot(1e6 * result.median, height, mark, color=color, markersize=5.5, label=label)
             seen.add(name)
         if own:
             hue = HUES[int(own.mode[0]) - 1]

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from html import escape
 
-from course.reader.figures.layout import DROP, GAP, WIDTH, across, layers
+from course.reader.figures.layout import DROP, GAP, across, layers
 
 # fills: tints of the course's blue, orange and grey
 CONSTANT = "#D3E6F4"
@@ -18,6 +18,7 @@ CHARACTER = 7.4
 LINE = 16
 PAD = 6
 LETTER = 5.6  # px: the width of a letter of a label
+WIDTH = 900  # px: what is wider is drawn smaller
 
 
 class Drawing:
@@ -43,54 +44,41 @@ class Drawing:
         return {"image/svg+xml": self.svg, "text/plain": self.text}
 
 
-def tape_drawing(records, names=(), gradients=()):
-    """A tape as a graph: a box for each tensor, with the op that made it, its value (up to 4 numbers) and its gradient.
+def tape_drawing(records):
+    """A tape as a graph: a box for each tensor, with the op that made it and its value (up to 4 numbers).
 
-    records: [(op, inputs, attrs, y)]. names: {name: tensor or variable}, written in the boxes. Variables (objects with
-    `assign`) are orange, other leaves blue. gradients: {name: tensor}, for some of the names. An unnamed number is
-    drawn once for each op that uses it. A tensor without `numpy`, as in a trace, shows only its shape. Raises
-    ValueError for a gradient without a name, for a tensor that has two names, and for a named tensor that is in no
-    record (such as a variable that was assigned after the recording, and now has another tensor)."""
-    names = dict(names)
-    gradients = dict(gradients)
-    if not gradients.keys() <= names.keys():
-        raise ValueError(f"tape_drawing: gradients of {', '.join(gradients)}, but the names are {', '.join(names)}")
-    named, variables = identified(records, names)
-    made, used = {id(y): op for op, _, _, y in records}, {id(x) for _, inputs, _, _ in records for x in inputs}
+    records: [(op, inputs, attrs, y)]. What no op of the tape made is blue; a single number among it is drawn once for
+    each op that uses it. A tensor without `numpy`, as in a trace, shows only its shape."""
+    made = {id(y): op for op, _, _, y in records}
+    used = {id(x) for _, inputs, _, _ in records for x in inputs}
     boxes = {}
     arrows = []
 
     def add(key, tensor):
-        name = named.get(id(tensor))
         op = made.get(id(tensor))
-        title = f"{name} = {op}" if name and op else name or op
         value = numbers(tensor) or ("" if op and id(tensor) in used else shape(tensor))  # "": its arrows show the shape
-        gradient = f"grad {numbers(gradients[name]) or shape(gradients[name])}" if name in gradients else ""
-        fill = OP if op else VARIABLE if id(tensor) in variables else CONSTANT
-        boxes[key] = [line for line in (title, value, gradient) if line], fill
+        boxes[key] = [line for line in (op, value) if line], OP if op else CONSTANT
 
     for k, (_, inputs, _, y) in enumerate(records):
         for x in inputs:
             single = math.prod(x.shape) == 1
-            known = id(x) in named or id(x) in made
-            key = (id(x), k) if single and not known else id(x)
+            key = (id(x), k) if single and id(x) not in made else id(x)
             add(key, x)
             arrows.append((key, id(y), shape(x) if id(x) in made and not single else ""))
         add(id(y), y)
     leaves = [lines[0] for lines, fill in boxes.values() if fill != OP]
-    ends = [named.get(key) or op for key, op in made.items() if key not in used]
+    ends = [op for key, op in made.items() if key not in used]
     return Drawing(boxes, arrows, f"A tape of {len(records)} ops, from {', '.join(leaves)} to {', '.join(ends)}.")
 
 
-def graph_drawing(graph, names=("x", "y"), parts=None):
+def graph_drawing(graph, names, parts=None):
     """A traced step as a graph: a box for each node. Forward ops are grey, backward ops green, update ops purple.
 
     With `parts` {node: a key of PARTS}, ops on rows are blue, sums over rows green, ops after them purple, and numbers,
     which have no rows, grey. names: those of the inputs, in order. A constant is drawn once for each op that uses it.
-    If the nodes are on more than one device, each box names its device."""
+    """
     ways = {id(node): parts[node] for node in graph.ops} if parts else phases(graph)
     fills = PARTS if parts else PHASES
-    devices = {node.spec.device.name for node in graph.nodes}
     new = {id(node): getattr(v, "name", None) or "a variable" for v, node in graph.updates.items()}
     boxes = {}
     arrows = []
@@ -111,7 +99,7 @@ def graph_drawing(graph, names=("x", "y"), parts=None):
             lines.append(f"new {new[id(node)]}")
         if not node.inputs and node.op != "constant" or any(node is out for out in graph.outputs):
             lines.append(shape(node.spec))
-        boxes[key] = lines + [node.spec.device.name] * (len(devices) > 1), fill
+        boxes[key] = lines, fill
 
     for k, node in enumerate(graph.ops):
         for x in node.inputs:
@@ -145,23 +133,6 @@ def phases(graph):
     return {id(node): ways.get(id(node), "backward") for node in graph.ops}
 
 
-def identified(records, names):
-    """({id of a named tensor in the records: its name}, the ids of those that are values of variables)."""
-    present = {id(tensor) for _, inputs, _, y in records for tensor in (*inputs, y)}
-    named = {}
-    variables = set()
-    for name, tensor in names.items():
-        key = id(tensor) if id(tensor) in present else id(getattr(tensor, "value", None))
-        if key not in present:
-            raise ValueError(f"tape_drawing: the tensor named {name} is in none of the {len(records)} records")
-        if key in named:
-            raise ValueError(f"tape_drawing: {named[key]} and {name} name the same tensor")
-        named[key] = name
-        if hasattr(tensor, "assign"):
-            variables.add(key)
-    return named, variables
-
-
 def shape(tensor):
     return "(" + ", ".join(map(str, tensor.shape)) + ("," if len(tensor.shape) == 1 else "") + ")"
 
@@ -178,7 +149,7 @@ def numbers(tensor):
 def svg(boxes, links, labels, text):
     """Yield the lines of the SVG: first the arrows, then labels and boxes on top of them."""
     widths = [max(44, CHARACTER * max(map(len, lines)) + 2 * PAD) for lines, _ in boxes]
-    layer = layers(widths, links)
+    layer = layers(len(boxes), links)
     x, ways = across(widths, links, layer)
     sides = {k: freer_side(k, label, x, layer, links, ways) for k, label in labels}
     reach = [at + side * width / 2 for at, width in zip(x, widths, strict=True) for side in (-1, 1)]
@@ -195,7 +166,7 @@ def svg(boxes, links, labels, text):
 
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {px(right - left)} {bottoms[-1] + GAP}" '
-        f'width="{px(min(right - left, WIDTH + 40))}" role="img" font-family="sans-serif" font-size="{FONT}" '
+        f'width="{px(min(right - left, WIDTH))}" role="img" font-family="sans-serif" font-size="{FONT}" '
         f'text-anchor="middle"><title>{escape(text)}</title>'
     )
     yield f'<rect width="{px(right - left)}" height="{bottoms[-1] + GAP}" fill="white"/>'

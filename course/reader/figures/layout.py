@@ -1,35 +1,26 @@
 """Compute the places of boxes and arrows, in layers, so that every arrow points down."""
 
-from collections import Counter
 from graphlib import TopologicalSorter
 
-# px: between neighbours, between layers, and the greatest width of a layer
+# px: between neighbours, and between layers
 GAP = 18
 DROP = 44
-WIDTH = 860
 
 
-def layers(widths, links):
-    """The layer of each box: directly above the highest box that it leads to; if there is none, below its lowest input.
+def layers(count, links):
+    """The layer of each of `count` boxes: directly above the highest box that it leads to.
 
-    If that layer is full, the box goes into the next one: up if it leads to another box, otherwise down."""
-    above, below = neighbours(len(widths), links)
-    layer, filled = {}, Counter()
-
-    def put(box, row, way):
-        while filled[row] and filled[row] + widths[box] > WIDTH:
-            row += way
-        filled[row] += widths[box] + GAP
-        layer[box] = row
-
+    If it leads to none, it is below its lowest input."""
+    above, below = neighbours(count, links)
+    layer = {}
     for box in TopologicalSorter(dict(enumerate(below))).static_order():
         if below[box]:
-            put(box, min(layer.get(other, 0) for other in below[box]) - 1, -1)
-    for box in range(len(widths)):
+            layer[box] = min(layer.get(other, 0) for other in below[box]) - 1
+    for box in range(count):
         if not below[box]:
-            put(box, max((layer[other] for other in above[box]), default=-1) + 1, 1)
+            layer[box] = max((layer[other] for other in above[box]), default=-1) + 1
     top = min(layer.values())
-    return [layer[box] - top for box in range(len(widths))]
+    return [layer[box] - top for box in range(count)]
 
 
 def neighbours(count, links):

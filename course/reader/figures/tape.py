@@ -22,32 +22,8 @@ class Walk(NamedTuple):
     moves: dict  # {leaf: {name: (move, move)}}: change of each value in units of NUDGE, leaf raised, lowered
 
 
-def backward_walk(program, **leaves):
-    """Run a program on these leaves, walk its tape from the end, run it again with each leaf nudged; return a Walk.
-
-    `program(**leaves)` -> (records, values) of a Walk, computed in float64. The slope over an input is the result of
-    the op's gradient rule for dy = 1. A record gives each input a share: the gradient of its output times the slope.
-    The gradient of a name is the sum of its shares; that of the target, the last output, is 1. Raises ValueError if a
-    nudge is lost in rounding, as in float32, or changes which ops run."""
-    records, values = program(**leaves)
-    shares = [{records[-1][2]: [1.0]}]
-    for _, inputs, output, slopes in reversed(records):
-        known = dict(shares[-1])
-        if output in known:  # else the target does not depend on it
-            for name, slope in zip(inputs, slopes, strict=True):
-                known[name] = [*known.get(name, ()), sum(known[output]) * slope + 0.0]  # -0.0 + 0.0 is 0.0
-        shares.append(known)
-    moves = {}
-    for leaf, number in leaves.items():
-        up, down = (program(**leaves | {leaf: number + nudge})[1] for nudge in (NUDGE, -NUDGE))
-        if not up.keys() == down.keys() == values.keys() or abs((up[leaf] - down[leaf]) / NUDGE - 2) > 1e-3:
-            raise ValueError(f"backward_walk: nudged by {NUDGE}, {leaf} = {number} gives {up}, not nudged {values}")
-        moves[leaf] = {name: ((up[name] - at) / NUDGE, (down[name] - at) / NUDGE) for name, at in values.items()}
-    return Walk(records, values, shares, moves)
-
-
 def tape_of_numbers(records, names, rules):
-    """Return (records, values) as `backward_walk` needs them, with names and numbers in place of a tape's tensors.
+    """Return (records, values) of a Walk, with names and numbers in place of a tape's tensors.
 
     records: [(op, inputs, attrs, y)] of single numbers. names: {name: tensor}, with a name for every tensor in the
     records. rules: {op: (vjp of each input)}."""
@@ -62,7 +38,11 @@ def tape_of_numbers(records, names, rules):
 
 
 def walk_of_squared_error(make_tape, constant, rules, **leaves):
-    """The backward_walk of l = (x·w + b - y)², with `make_tape()` and `constant`. leaves: the numbers x, w, b and y."""
+    """The Walk of l = (x·w + b - y)², with `make_tape()`, `constant` and `rules`. leaves: the numbers x, w, b and y.
+
+    The slope over an input is the result of the op's gradient rule for dy = 1. A record gives each input a share: the
+    gradient of its output times the slope. The gradient of a name is the sum of its shares; that of l is 1. Raises
+    ValueError if a nudge is lost in rounding."""
 
     def program(**leaves):
         x, w, b, y = (constant(leaves[name], "f8") for name in "xwby")
@@ -73,14 +53,27 @@ def walk_of_squared_error(make_tape, constant, rules, **leaves):
             l = e * e
         return tape_of_numbers(tape.records, dict(x=x, w=w, b=b, y=y, p=p, z=z, e=e, l=l), rules)
 
-    return backward_walk(program, **leaves)
+    records, values = program(**leaves)
+    shares = [{"l": [1.0]}]
+    for _, inputs, output, slopes in reversed(records):
+        known = dict(shares[-1])
+        for name, slope in zip(inputs, slopes, strict=True):
+            known[name] = [*known.get(name, ()), sum(known[output]) * slope + 0.0]  # -0.0 + 0.0 is 0.0
+        shares.append(known)
+    moves = {}
+    for leaf, number in leaves.items():
+        up, down = (program(**leaves | {leaf: number + nudge})[1] for nudge in (NUDGE, -NUDGE))
+        if abs((up[leaf] - down[leaf]) / NUDGE - 2) > 1e-3:
+            raise ValueError(f"walk_of_squared_error: {leaf} = {number} is too large to be nudged by {NUDGE}")
+        moves[leaf] = {name: ((up[name] - at) / NUDGE, (down[name] - at) / NUDGE) for name, at in values.items()}
+    return Walk(records, values, shares, moves)
 
 
 def handed_on(walk, record):
-    """The shares that a record hands on: [(input, gradient of its output, slope)], [] if its output has no gradient."""
+    """The shares that a record hands on: [(input, gradient of its output, slope)]."""
     _, inputs, output, slopes = walk.records[record]
-    gradient = sum(walk.shares[-1].get(output, ()))
-    return [(name, gradient, slope) for name, slope in zip(inputs, slopes, strict=True) if output in walk.shares[-1]]
+    gradient = sum(walk.shares[-1][output])
+    return [(name, gradient, slope) for name, slope in zip(inputs, slopes, strict=True)]
 
 
 def summed(shares):
@@ -156,7 +149,7 @@ def tape_lines(page, walk, first):
         page.write(22, y - 9 * (record >= first), line, family="monospace")
         if record >= first:
             shares = [f"{name} += {gradient:.4g} × {slope:.4g}" for name, gradient, slope in handed_on(walk, record)]
-            page.write(43, y + 9, ",   ".join(shares) or "no gradient to hand on", color=INK)
+            page.write(43, y + 9, ",   ".join(shares), color=INK)
 
 
 def tape_places(records):
@@ -185,7 +178,7 @@ def tape_graph(page, walk, step, moves, meeting):
         shares = handed_on(walk, record)
         for k, name in enumerate(inputs):
             way = next(ways)
-            back = record == first and len(shares) > 0
+            back = record == first
             row = places[output][1]
             page.arrow(way, places[name][1], back, LOADED if back else DATA if record > first else GREY)
             if back:
@@ -222,8 +215,6 @@ def turn(walk, step):
         return finding, f"When {target} moves by one, {target} moves by one."
     output = walk.records[first][2]
     shares = handed_on(walk, first)
-    if not shares:
-        return f"record {first + 1} hands nothing on", f"{target} does not depend on {output}."
     finding = " and ".join(f"{gradient * slope + 0.0:+.4g} to {name}" for name, gradient, slope in shares)
     sums = [name for name in dict.fromkeys(walk.records[first][1]) if len(walk.shares[step][name]) > 1]
     finding = "; ".join([finding, *(f"{name} has {summed(walk.shares[step][name])}" for name in sums)])
@@ -237,9 +228,9 @@ def turn(walk, step):
 
 @styled(height=TAPE_HEIGHT / 100, left=0)
 def tape_backwards(figure, walk, step, bump):
-    """A tape of up to six records of single numbers, walked back by `step` of them, and the nudged leaf `bump`.
+    """A tape of single numbers, walked back by `step` of its records, and the nudged leaf `bump`.
 
-    walk: a backward_walk. The bump goes down from the leaf, the gradients come up from the target. They meet at boxes
+    The bump goes down from the leaf, the gradients come up from the target. They meet at boxes
     that have a gradient and whose record is not walked yet: there, the sum of gradient · move equals the move of the
     target. This holds at every step. After the last step, the leaf is the only such box."""
     target, moves, page = walk.records[-1][2], walk.moves[bump], TapePage(figure, walk.records)

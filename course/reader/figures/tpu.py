@@ -8,10 +8,10 @@ from course.reader.figures import DATA, GREY, MODEL, ink, plain, styled
 ROWS = ("#F0C566", "#9AD2F2", "#66C5AB", "#E0AFCA")  # one per row of x: hues of Okabe and Ito (2008), for black text
 
 
-def box(axes, x, y, color, text="", **style):
+def box(axes, x, y, color, text=""):
     """Draw a square with text in it."""
     axes.add_patch(Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, facecolor=color, linewidth=0))
-    axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", **(dict(size=9) | style))
+    axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", size=9)
 
 
 @styled(height=4.4, left=0.01, right=0.99, bottom=0.01, top=0.92)

@@ -69,12 +69,12 @@ def before_and_after(figure, task, losses, w, b):
     ) + say("Before training, the predictions have little to do with the answers; after it, they lie near them.")
 
 
-def loss_curve(axes, losses, window=50, **style):
+def loss_curve(axes, losses, window=50):
     """Draw losses on a log axis: each step faintly, and on top a running mean of `window` steps."""
     losses = np.asarray(losses, float)
     smooth = np.convolve(losses, np.ones(window) / window, "valid")
     axes.semilogy(losses, color=GREY, linewidth=0.3, alpha=0.5)
-    axes.semilogy(np.arange(len(smooth)) + window / 2, smooth, **(dict(color=DATA) | style))
+    axes.semilogy(np.arange(len(smooth)) + window / 2, smooth, color=DATA)
     plain(axes.yaxis, (1, 3))
     title = say("the loss falls to {loss} (mean of {window})", loss=f"{smooth[-1]:.3g}", window=window)
     axes.set(xlabel=say("step"), ylabel=say("loss"), title=title)

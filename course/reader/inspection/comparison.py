@@ -163,11 +163,6 @@ def bits_of(row):
     return float(last).hex() if last.dtype == np.float64 else loss_of(row)
 
 
-def side_by_side(*comparisons):
-    """Return one page of comparisons of the same levels, one for each task."""
-    return page.SideBySide(*comparisons)
-
-
 def score_of(version, fit):
     """The score on the test rows, as text: R² of a regression, the accuracy of a classifier."""
     x = version.task.x_test

@@ -34,7 +34,7 @@ class Row:
 
 
 TELL = {  # kind -> a function of the local variables and the result of a call: (name, shapes)
-    "fit": lambda f, y: (title(f.get("self", f.get("model"))), ""),
+    "fit": lambda f, y: (title(f["self"]), ""),
     "compile": lambda f, y: ("", f"to {len(y[0].graph.ops)}" if y else ""),
     "train step": lambda f, y: (title(f["self"]), shapes_of(f.get("x"), f.get("y"))),
     "layer": lambda f, y: (title(f["self"]), flow(f["x"], y)),
@@ -82,8 +82,6 @@ def watched(model):
     from levels.hardware import Buffer, pool
 
     back_ends = [back_end for back_end in low.BACK_ENDS if isinstance(back_end, type)]
-    chosen = vars(model).get("chosen")  # the `Training` of a model of levels_more
-    losses = chosen.losses if chosen else [model.loss]
     devices = {type(device) for device in pool().values()}
     layers = [base for base in type(model).__mro__ if base.__name__ == "Layer" and "__call__" in vars(base)]
     functions = {
@@ -91,8 +89,8 @@ def watched(model):
         "compile": [low.Function.compile],
         "train step": [type(model).train_step],
         "layer": [base.__call__ for base in layers],
-        "loss": [loss if hasattr(loss, "__code__") else type(loss).__call__ for loss in losses],
-        "metric": [type(metric).update_state for metric in metrics_of(model)],
+        "loss": [loss if hasattr(loss, "__code__") else type(loss).__call__ for loss in model.training.losses],
+        "metric": [type(metric).update_state for metric in model.training.metrics],
         "gradient": [low.GradientTape.gradient],
         "update": [type(model.optimizer).apply_gradients],
         "op": [low.apply],
@@ -101,11 +99,6 @@ def watched(model):
         "copy": [Buffer.numpy, *(kind.put for kind in devices)],
     }
     return {inspect.unwrap(function).__code__: kind for kind, several in functions.items() for function in several}
-
-
-def metrics_of(model):
-    """The metrics that were passed to `compile`. (The core has no metrics.)"""
-    return getattr(vars(model).get("chosen"), "metrics", [])
 
 
 class Listener:

@@ -11,7 +11,7 @@ import textwrap
 from typing import NamedTuple
 
 from course.reader.language import later
-from course.reader.notebooks.cells import MARKER, code_of
+from course.reader.notebooks.cells import MARKER, code_of, first_line
 
 MARKS = (later("model"), later("forward"), later("loss"), later("backward"), later("update"))
 AROUND = "around"  # code without a mark: the rows of a batch, the loop, the answer
@@ -94,10 +94,6 @@ class Source(NamedTuple):
 def whole(tree, name):
     """The first statement if it defines this name; otherwise the tree of the whole program."""
     return tree.body[0] if getattr(tree.body[0], "name", None) == name else tree
-
-
-def first_line(statement):
-    return min(node.lineno for node in (statement, *getattr(statement, "decorator_list", ())))
 
 
 class Reader:

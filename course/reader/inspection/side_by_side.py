@@ -58,7 +58,7 @@ def shared(code, mark):
 
 
 class SideBySide:
-    """Comparisons of the same levels, one for each task. A notebook shows them as a page."""
+    """Comparisons of the same levels, one for each task. A notebook shows them as one page."""
 
     def __init__(self, *comparisons):
         self.comparisons = comparisons

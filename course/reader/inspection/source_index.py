@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from course.reader.figures import LEVELS
+from course.reader.notebooks.cells import first_line
 from course.reader.notebooks.names import ROOT
 from course.reader.notebooks.running import HOME, WATCHED
 from course.reader.notebooks.stored import hash_of
@@ -77,17 +78,11 @@ def places_of_core(root=ROOT):
         heading = ["", ""]
         for sort, source in CELL.findall(path.read_text(encoding="utf-8")):
             if marker := re.match(r"#\| export (\w+)", source):
-                built = home / "levels" / level / f"{marker[1]}.py"
-                text = built.read_text(encoding="utf-8") if built.exists() else ""
-                for name, around, start, end in definitions_in(source):
-                    if around not in text:  # a blank to fill in: the built file has the function
-                        around, start, end = next(
-                            (its for n, *its in definitions_in(text) if n == name), (around, start, end)
-                        )
-                    begin = text[: text.find(around)].count("\n") if around in text else None
-                    lines = (0, 0) if begin is None else (begin + start + 1, begin + end)
-                    what = "\n".join(around.split("\n")[start:end])
-                    found.append(Place(name, level, marker[1], path.stem, *heading, what, *lines))
+                file = home / "levels" / level / f"{marker[1]}.py"
+                text = file.read_text(encoding="utf-8") if file.exists() else ""
+                for name, what, *_ in definitions_in(source):
+                    place = name, level, marker[1], path.stem, *heading
+                    found.append(Place(*place, *in_built(text, name, what)))
             elif "[markdown]" in sort:
                 for hashes, title in HEADING.findall(source):
                     heading = [title, ""] if hashes == "##" else [heading[0], title]
@@ -127,11 +122,9 @@ def places_of_more(root):
     for module, text in texts.items():
         adds_to = fronts.get(module) or LEVELS[height(module)]
         room = module.replace(".", "/")
-        for name, around, start, end in definitions_in(text):
-            begin = text[: text.find(around)].count("\n")
-            what = "\n".join(around.split("\n")[start:end])
+        for name, *definition in definitions_in(text):
             where = shown.get((module, name.split(".")[0]), ("", ""))
-            found.append(Place(name, MORE, room, *where, "", what, begin + start + 1, begin + end, adds_to))
+            found.append(Place(name, MORE, room, *where, "", *definition, adds_to))
     return found
 
 
@@ -148,12 +141,9 @@ def handed_on(root):
             names = {each.name for each in statement.names if each.asname is None} - known
             known |= {*names} if package == MORE else set()
             for file, text in with_imported(root / "levels" / "support", room).items():
-                for name, around, start, end in definitions_in(text):
+                for name, *definition in definitions_in(text):
                     if name in names:
-                        begin = text[: text.find(around)].count("\n")
-                        what = "\n".join(around.split("\n")[start:end])
-                        lines = begin + start + 1, begin + end
-                        place = MORE if package == MORE else level, file, "", "", "", what, *lines
+                        place = MORE if package == MORE else level, file, "", "", "", *definition
                         found.append(Place(name, *place, level * (package == MORE), "levels/support"))
     return found
 
@@ -194,21 +184,24 @@ def front_modules(root=ROOT):
     return found
 
 
+@functools.cache
 def definitions_in(source):
-    """Yield (name, source of its top-level statement, its first line there, the line after) for each definition."""
+    """[(name, source, first line, last line)] of all definitions."""
     lines = source.split("\n")
+    found = []
     for statement in ast.parse(source).body:
         inner = [(f"{statement.name}.", each) for each in statement.body] if isinstance(statement, ast.ClassDef) else []
-        start = first_line(statement)
-        around = "\n".join(lines[start : statement.end_lineno])
         for prefix, each in [("", statement), *inner]:
+            first = first_line(each)
             for name in names_of(each):
-                yield prefix + name, around, first_line(each) - start, each.end_lineno - start
+                found.append((prefix + name, "\n".join(lines[first - 1 : each.end_lineno]), first, each.end_lineno))
+    return found
 
 
-def first_line(statement):
-    """The first line of a statement, counted from 0. A decorator belongs to its function."""
-    return min(part.lineno for part in (statement, *getattr(statement, "decorator_list", ()))) - 1
+def in_built(text, name, what):
+    """(source, first line, last line) of a definition in the built file, which has the functions of blanks."""
+    same = [each for other, *each in definitions_in(text) if other == name]
+    return next((each for each in same if each[0] == what), (same or [(what, 0, 0)])[0])
 
 
 def names_of(statement):

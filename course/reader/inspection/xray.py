@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 
 from course.reader import files
 from course.reader.figures import HUES, LEVELS
-from course.reader.inspection.listener import Listener, metrics_of, watched
+from course.reader.inspection.listener import Listener, watched
 from course.reader.inspection.source_index import place_of, places
 
 WIDTH = 220  # px, for the whole step
@@ -20,10 +20,10 @@ WIDTH = 220  # px, for the whole step
 # The step.
 
 
-def opened(model, x, y=None):
-    """The X-ray of one step of `model.fit` on these rows, op by op. All variables keep their values.
+def opened(model, x, y):
+    """The X-ray of one step of a model of levels_more on these rows, op by op. All variables keep their values.
 
-    If x is a Dataset, the step uses its first batch. Python code runs slower than without the profile function.
+    Python code runs slower than without the profile function.
     """
     from levels.low_level import DOOR, Interpreter
 
@@ -44,29 +44,20 @@ def opened(model, x, y=None):
     return observed(model, x, y, listener, Clock())
 
 
-def compiled(model, x, y=None):
+def compiled(model, x, y):
     """The X-ray of the same step as `fit` runs it: traced, compiled and run as one program."""
     return observed(model, x, y, Listener(watched(model)), nullcontext())
 
 
 def observed(model, x, y, listener, guest):
     """Run the step once without recording, to compile kernels, then five times with: return the quickest as an Xray."""
-    from levels.high_level import batches_of
-    from levels.low_level import gather
+    from levels.low_level import trace
+    from levels_more.high_level.rows import batches_to_check
 
-    rows = x[0] if isinstance(x, (list, tuple)) else x
-    if hasattr(model, "test_step"):  # a model of levels_more: its batches have another layout
-        from levels_more.high_level.rows import batches_to_check
-
-        data = batches_to_check(model, x, y, None, len(rows), 1)._replace(fits=True)
-        first = next(iter(data.order.iterate()))
-        x, y, _ = data.layout.unpacked([gather(array, first) for array in data.arrays])
-    else:
-        data = batches_of(model, x, y, len(rows))
-        x, y = next(iter(data))
-    build(model, x, y)
+    data = batches_to_check(model, x, y, None, len(x), 1)._replace(fits=True)
+    trace(model.train_step, [array.spec for array in data.arrays])  # makes all variables; no op runs
     for hear in (None, *[listener.hear] * 5):
-        with unchanged(model), as_prepared(), guest:
+        with unchanged(model), guest:
             before = sys.getprofile()
             sys.setprofile(hear)
             try:
@@ -76,47 +67,18 @@ def observed(model, x, y, listener, guest):
     return Xray(min(listener.rows, key=lambda row: row.microseconds), float(losses[0]))
 
 
-def build(model, x, y):
-    """Create all variables, also of the optimizer and the metrics, by tracing a step. No op runs."""
-    from levels.low_level import trace
-
-    inputs, targets = ([*values] if isinstance(values, (list, tuple)) else [values] for values in (x, y))
-
-    def step(*rows):
-        parts = rows[: len(inputs)], rows[len(inputs) :]
-        model.train_step(*(part if len(part) > 1 else part[0] for part in parts))
-
-    trace(step, [row.spec for row in (*inputs, *targets)])
-
-
-@contextmanager
-def as_prepared():
-    """Inside this `with` block `fit` does not prepare its rows: they are prepared, and only the step is recorded."""
-    from levels.high_level import models
-
-    before = models.prepared
-    models.prepared = lambda model, *rows: rows
-    try:
-        yield
-    finally:
-        models.prepared = before
-
-
 @contextmanager
 def unchanged(model):
     """Inside this `with` block the model has no compiled programs. Its variables, programs and history are restored."""
-    chosen = vars(model).get("chosen")  # the `Training` of a model of levels_more, which keeps programs
+    training = model.training
     history = model.history
-    parts = [model, model.optimizer, *metrics_of(model)]
-    before = [(v, v.value) for part in parts for v in part.variables]
-    kept = dict(vars(chosen)) if chosen else {}
-    if chosen:
-        vars(chosen).update(programs={})
+    before = [(v, v.value) for part in (model, training.optimizer, *training.metrics) for v in part.variables]
+    kept = dict(vars(training))
+    training.programs = {}
     try:
         yield
     finally:
-        if chosen:
-            vars(chosen).update(kept)
+        vars(training).update(kept)
         model.history = history
         for variable, value in before:
             variable.assign(value)

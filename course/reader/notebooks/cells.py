@@ -119,6 +119,11 @@ def fit_for_module(statement: ast.stmt, cell: Cell, position: int) -> None:
             raise cell.error(f"{line} only shows something: move it to a cell that is not exported")
 
 
+def first_line(statement: ast.stmt) -> int:
+    """Return the number of a statement's first line. A decorator belongs to its function."""
+    return min(part.lineno for part in (statement, *getattr(statement, "decorator_list", ())))
+
+
 def is_import(statement: ast.stmt) -> bool:
     return isinstance(statement, (ast.Import, ast.ImportFrom))
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from course.reader.files import replace
 from course.reader.notebooks.blanks import function_of, names_in
-from course.reader.notebooks.cells import BuildError, blank_in, code_of, most_in, read_text
+from course.reader.notebooks.cells import BuildError, blank_in, code_of, first_line, most_in, read_text
 from course.reader.notebooks.names import text_path, trail_in
 from course.reader.notebooks.stored import from_text
 
@@ -35,9 +35,8 @@ HEADING = re.compile(r"## (.+?)(?:(?: \(|（)(?:(\d+) (?:min|分钟))?(?:, )?(op
 # Sections of optional work.
 UNTIMED = re.compile(r"Exercises|More of the same kind|Where to go from here|Build|\d\d-\d+ · .*")
 SHOWS = ("page.source",)  # calls that show the source of their arguments
-MOVES = "checks.predict", "widgets.explore"
+MOVES = "checks.predict", "widgets.explore", "compare.side_by_side", "walk.down"
 TELLS = "checks.answer_to("  # the cell that tells an answer: its time is that of the question
-COMPARES = "compare.side_by_side", "walk.down"
 DO = 3.5  # minutes for each thing to do
 # at the depth *most*: minutes to write a function, and for each of its lines
 WRITE = 2
@@ -52,17 +51,16 @@ class Section(NamedTuple):
     optional: bool
     words: int = 0
     lines: int = 0
-    moves: int = 0  # predictions and interactive figures
+    moves: int = 0  # predictions, interactive figures, comparisons of levels and walks through them
     blanks: int = 0
     folded: int = 0  # lines of code in collapsed cells
-    comparisons: int = 0
     writes: tuple[str, ...] = ()  # the functions that a reader writes at the depth *most*
     more: float = 0.0  # the additional minutes at that depth
 
     @property
     def minutes(self) -> float:
         read = self.words / WORDS + (self.lines + self.folded) / LINES
-        return read + DO * (self.moves + self.blanks + self.comparisons)
+        return read + DO * (self.moves + self.blanks)
 
     @property
     def rounded(self) -> int:
@@ -139,12 +137,11 @@ class Reader:
         self.remember_imports(tree)
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         moves = sum(ast.unparse(call.func) in MOVES for call in calls)
-        comparisons = sum(ast.unparse(call.func) in COMPARES for call in calls)
         lines = length(self.new_lines(cell.source, tree))
         shown = sum(self.source(each) for call in calls if ast.unparse(call.func) in SHOWS for each in call.args)
         if "hide-input" in cell.metadata.get("tags", []):
             return {"moves": moves, "lines": shown, "folded": 0 if moves else lines} | more
-        return {"moves": moves, "lines": shown + lines, "comparisons": comparisons} | more
+        return {"moves": moves, "lines": shown + lines} | more
 
     def written_at_most(self, source: str) -> dict:
         """Return what a cell adds if its function is a blank at the depth *most*."""
@@ -203,8 +200,7 @@ def lines_of(text: str, names: list[str]) -> list[str]:
             return []
     if not names:
         return list(code_of(text).values())
-    first = min([statement.lineno, *(each.lineno for each in statement.decorator_list)])
-    return [line for n, line in code_of(text).items() if first <= n <= statement.end_lineno]
+    return [line for n, line in code_of(text).items() if first_line(statement) <= n <= statement.end_lineno]
 
 
 def broken(found: list[Section]) -> list[str]:

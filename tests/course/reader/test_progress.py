@@ -4,7 +4,6 @@ import contextlib
 import sqlite3
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -57,21 +56,6 @@ def test_a_new_kernel_still_knows_the_verdict(reader, monkeypatch):
     assert told == "Not so. You said 7. Answer: 12\nTwelve."
     monkeypatch.setenv("PYTEST_VERSION", "9")  # nbval compares what a notebook shows with what the course has stored
     assert repr(checks.Told("01-how-many", Answer(12, "Twelve."))) == "Answer: 12\nTwelve."
-
-
-def test_what_an_older_version_noted_still_counts(reader):
-    """It noted a question, not a key, and only whether the answer was right."""
-    progress.record("predictions", "How many?", True)
-    noted = progress.load()
-    assert progress.answered(noted, "01-how-many", "How\n  many?") == {"right": True, "verdict": ""}
-    assert progress.answered(noted, "01-and-now", "And now?") is None
-
-
-def test_no_test_run_writes(reader, monkeypatch):
-    monkeypatch.setenv("PYTEST_VERSION", "9")
-    answer("12")
-    progress.note_solved("01-1")
-    assert not list(reader.iterdir())
 
 
 def test_a_notebook_that_a_test_runs_inherits_what_says_so():
@@ -128,25 +112,6 @@ def test_notebooks_that_write_at_once_lose_nothing(reader):
     assert [path.name for path in progress.FILE.parent.iterdir()] == ["progress.db"]
 
 
-def test_a_writer_that_was_killed_leaves_nothing_that_stays(reader):
-    for _ in range(2):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER.replace("20", "100_000"), str(progress.FILE), "a"],
-            env=build.environment(build.ROOT),
-            cwd=reader,
-        )
-        while not progress.load()["exercises"]:
-            assert writer.poll() is None
-        time.sleep(0.05)
-        writer.kill()
-        writer.wait()
-        progress.note_solved("01-1")
-        found = list(progress.load()["exercises"])
-        assert found == [*(f"a-{number}" for number in range(len(found) - 1)), "01-1"]
-        assert [path.name for path in progress.FILE.parent.iterdir()] == ["progress.db"]
-        progress.FILE.unlink()
-
-
 TEXT = """
 # %%
 checks.predict(
@@ -184,7 +149,7 @@ def test_the_table(reader, capsys):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     answer("12")
-    progress.record("predictions", "And then?", False)  # by an older version
+    progress.note_prediction("01-and-then", False, "**Not so.**")
     progress.note_prediction("01-gone", True, "**Right.**")
     progress.note_solved("01-2")
     progress.note_solved("01-three")

@@ -55,12 +55,6 @@ def store(mine, draw):
     def one_column(a, i, x, y):
         a.store(a.load(x, i), y, i, 1)
 
-    def a_line(a, i, x, y):
-        a.store(a.load(x, i), y, i)
-
-    def a_number(a, i, x, y):
-        a.store(2.5, y, i)
-
     def a_total(a, x, y):
         total = a.sum()
         with a.loop(x.shape[0]) as i:
@@ -74,8 +68,8 @@ def store(mine, draw):
             a = hardware.Assembler("program", "f8")
             yield told, ran(mine, told, a, in_a_loop(one_column), x=np.array([3.0, 5.0]), y=np.zeros((2, 2)))
             for said, write, y in (
-                ("y[i] = x[i]", in_a_loop(a_line), np.zeros(6)),
-                ("y[i] = 2.5", in_a_loop(a_number), np.zeros(6)),
+                ("y[i] = x[i]", in_a_loop(lambda a, i, x, y: a.store(a.load(x, i), y, i)), np.zeros(6)),
+                ("y[i] = 2.5", in_a_loop(lambda a, i, x, y: a.store(2.5, y, i)), np.zeros(6)),
                 ("y[i, 1] = x[i]", in_a_loop(one_column), np.zeros((6, 2))),
                 ("y[2] = the sum of x, behind the loop", a_total, np.zeros(3)),
             ):

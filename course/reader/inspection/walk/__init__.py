@@ -20,16 +20,16 @@ from course.reader.language import say
 
 
 class Walk:
-    """The stages of a task's first step, for one row of its batch and one weight of the first layer.
+    """The stages of a task's first step, for the first row of its batch and one weight of the first layer.
 
     The weight connects the first input with the first unit whose output changes this row's loss.
     """
 
-    def __init__(self, task, trainer, row=0, index=None):
+    def __init__(self, task, trainer):
         from levels.low_level import eager
 
         given = task.x, task.y, task.weights, task.batches[:1], task.learning_rate
-        self.task, self.row, self.index = task, row, index or places_of_core()
+        self.task, self.index = task, places_of_core()
         with core_alone():
             self.compiled = listened(lambda: trainer(*given))
             with eager():
@@ -40,12 +40,12 @@ class Walk:
         self.ops = [
             Op(*map(call.known.get, Op._fields[:3]), call.result) for call in self.eager.calls["Interpreter.do"]
         ]
-        slopes, _ = followed(self.eager, self.ops, row, (0, 0))[0]["slope"]
-        self.weight = 0, int(np.flatnonzero(slopes.numpy()[row])[0])
-        self.places, self.made = followed(self.eager, self.ops, row, self.weight)
-        self.program = probe.Probe(self.compiled, row)
+        slopes, _ = followed(self.eager, self.ops, (0, 0))[0]["slope"]
+        self.weight = 0, int(np.flatnonzero(slopes.numpy()[0])[0])
+        self.places, self.made = followed(self.eager, self.ops, self.weight)
+        self.program = probe.Probe(self.compiled)
         nodes = [Op(node.op, node.inputs, node.attrs, node) for node in self.program.graph.ops]
-        self.nodes, _ = followed(self.compiled, nodes, row, self.weight)
+        self.nodes, _ = followed(self.compiled, nodes, self.weight)
         self.registers = self.program.registers(self.nodes)
         self.stages = [make(self) for make in STAGES]
 
@@ -58,11 +58,11 @@ class Walk:
         held, place = self.places[quantity]
         return float(held.numpy()[place])
 
-    def source(self, call, *marks, title=""):
+    def source(self, call, *marks):
         """The code of a call: the lines that contain one of the texts in `marks`, and those that lead to them."""
-        return self.lines_of(place_of(getattr(call, "code", call), self.index), *marks, title=title)
+        return self.lines_of(place_of(getattr(call, "code", call), self.index), *marks)
 
-    def lines_of(self, place, *marks, title=""):
+    def lines_of(self, place, *marks):
         """The code of a place: the marked lines and those that lead to them, or all lines if none is marked."""
         lines = textwrap.dedent(place.source).split("\n")
         while marks and lines[0].startswith("@"):  # the way to a line begins at `def`
@@ -70,7 +70,7 @@ class Walk:
         marked = {k for k, line in enumerate(lines) if any(mark in line for mark in marks)}
         if marked:
             lines, marked = path(lines, marked)
-        return Code(title, lines, marked, link(place))
+        return Code("", lines, marked, link(place))
 
     def __repr__(self):
         told = {"title": titled(self.task), "loss": short(self.loss)}
@@ -81,5 +81,4 @@ class Walk:
 
 def down(*walks):
     """Return one page of walks, each given as (task, the function that trains it)."""
-    index = places_of_core()
-    return Walks(*(Walk(*given, index=index) for given in walks))
+    return Walks(*(Walk(*given) for given in walks))

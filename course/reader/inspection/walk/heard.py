@@ -119,8 +119,8 @@ def update_in(ear):
     return next(call for call in ear.calls["descend"] if call.known["w"] is kernel)
 
 
-def followed(ear, ops, row, weight):
-    """{quantity: (its holder, its index)} of a row and a weight of the first layer, and {id of a result: its Op}."""
+def followed(ear, ops, weight):
+    """{quantity: (its holder, its index)} of row 0 and a weight of the first layer, and {id of a result: its Op}."""
     made = {id(op.y): op for op in ops}
     layer = ear.calls["Dense.call"][0]
     step = ear.last("Model.train_step")
@@ -135,15 +135,15 @@ def followed(ear, ops, row, weight):
     total, _ = made[id(loss)].inputs  # the loss is a sum, divided by the count
     (share,) = made[id(total)].inputs
     squared = made[id(share)]
-    column = row, weight[1]
+    column = 0, weight[1]
     found = {
-        "x": (x, (row, weight[0])),
+        "x": (x, (0, weight[0])),
         "w": (product.inputs[1], weight),
         "sum": (product.y, column),
         "output": (holder(layer.result), column),
-        "prediction": (holder(ear.last("Sequential.call").result), (row, 0)),
-        "target": (holder(step.known["y"]), (row, 0)),
-        "share": (share, (row, 0)),
+        "prediction": (holder(ear.last("Sequential.call").result), (0, 0)),
+        "target": (holder(step.known["y"]), (0, 0)),
+        "share": (share, (0, 0)),
         "loss": (loss, ()),
         "slope": (made[id(gradient)].inputs[1], column),
         "gradient": (gradient, weight),
@@ -152,5 +152,5 @@ def followed(ear, ops, row, weight):
         "new w": (update, weight),
     }
     if squared.op == "multiply" and squared.inputs[0] is squared.inputs[1]:
-        found["error"] = squared.inputs[0], (row, 0)
+        found["error"] = squared.inputs[0], (0, 0)
     return found, made

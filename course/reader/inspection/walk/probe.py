@@ -28,7 +28,7 @@ FIRST = 10  # the number of the first line's metadata
 class Probe:
     """The program that an Ear recorded, run again on the same inputs and the old values of its variables."""
 
-    def __init__(self, ear, row):
+    def __init__(self, ear):
         written = ear.last("StepWriter.write")
         launched = ear.last("RowProgram.launch")
         writer = written.known["self"]
@@ -36,7 +36,6 @@ class Probe:
         self.graph = writer.graph
         self.known = writer.values
         self.parts = writer.parts
-        self.row = row
         self.text = self.program.text.split("\n")
         self.kinds = kinds_of(self.program.text)
         self.start = next(k for k, line in enumerate(self.text) if k > 1 and not ENTRY.match(line))
@@ -105,7 +104,7 @@ class Probe:
         del engine
         values = {}
         for k, register in enumerate(kept):
-            cell = probed[self.row if self.at[register] in self.body else batch, k : k + 1]
+            cell = probed[0 if self.at[register] in self.body else batch, k : k + 1]
             values[register] = float(cell[0]) if self.kinds[register] == "double" else int(cell.view(np.int64)[0])
         return values, out, variables
 

@@ -21,15 +21,16 @@ def fit(walk):
     model = call.known["self"]
     w = walk.weight
     rows = walk.task.batches[0]
+    row = rows[0]
     numbers = [
-        Number("x", f"x[{rows[walk.row]}, {w[0]}]", walk.task.x[rows[walk.row], w[0]]),
+        Number("x", f"x[{row}, {w[0]}]", walk.task.x[row, w[0]]),
         Number("w", f"weights[0][{w[0]}, {w[1]}]", walk.task.weights[0][w]),
-        Number("target", f"y[{rows[walk.row]}, 0]", walk.task.y[rows[walk.row], 0]),
+        Number("target", f"y[{row}, 0]", walk.task.y[row, 0]),
         Number("loss", "history.losses[0]", call.result.losses[0]),
         Number("rate", "SGD(learning_rate)", walk.task.learning_rate),
         Number("new w", f"model.get_weights()[0][{w[0]}, {w[1]}]", model.get_weights()[0][w]),
     ]
-    told = say(TOLD["5a"], rows=len(rows), row=rows[walk.row], at=walk.row)
+    told = say(TOLD["5a"], rows=len(rows), row=row, at=0)
     one_pass = walk.compiled.last("one_pass")
     return Stage("5a", "fit", told, [walk.source(call, "run_training("), walk.source(one_pass, "step.over(")], numbers)
 
@@ -39,14 +40,12 @@ def train_step(walk):
     tape = walk.eager.last("GradientTape.gradient")
     nth = nth_source(walk.eager)
     update = update_in(walk.eager)
-    row = walk.row
-    unit = 0
     k, u = walk.weight
     numbers = [
-        Number("x", f"x[{row}, {k}]", call.known["x"].numpy()[row, k]),
+        Number("x", f"x[0, {k}]", call.known["x"].numpy()[0, k]),
         Number("w", f"variables[{nth}][{k}, {u}]", walk.tensor("w")),
-        Number("prediction", f"self(x)[{row}, 0]", walk.eager.last("Sequential.call").result.numpy()[row, unit]),
-        Number("target", f"y[{row}, 0]", call.known["y"].numpy()[row, 0]),
+        Number("prediction", "self(x)[0, 0]", walk.eager.last("Sequential.call").result.numpy()[0, 0]),
+        Number("target", "y[0, 0]", call.known["y"].numpy()[0, 0]),
         Number("loss", "loss", call.result.numpy()[()]),
         Number("gradient", f"tape.gradient(…)[{nth}][{k}, {u}]", tape.result[nth].numpy()[k, u]),
         Number(
@@ -66,18 +65,17 @@ def layer(walk):
     update = update_in(walk.eager)
     name = next(each for each in ("squared_error", "cross_entropy") if each in walk.eager.calls)
     loss = walk.eager.last(name)
-    row = walk.row
     k, u = walk.weight
     numbers = [
-        Number("x", f"x[{row}, {k}]", call.known["x"].numpy()[row, k]),
+        Number("x", f"x[0, {k}]", call.known["x"].numpy()[0, k]),
         Number("w", f"self.kernel[{k}, {u}]", walk.tensor("w")),
         Number("b", f"self.bias[0, {u}]", walk.task.weights[1][0, u]),
-        Number("output", f"call(x)[{row}, {u}]", call.result.numpy()[row, u]),
+        Number("output", f"call(x)[0, {u}]", call.result.numpy()[0, u]),
     ]
     if "error" in loss.known:
-        numbers.append(Number("error", f"error[{row}, 0]", loss.known["error"].numpy()[row, 0]))
+        numbers.append(Number("error", "error[0, 0]", loss.known["error"].numpy()[0, 0]))
     numbers += [
-        Number("share", f"{name}(…)[{row}, 0]", loss.result.numpy()[row, 0]),
+        Number("share", f"{name}(…)[0, 0]", loss.result.numpy()[0, 0]),
         Number("rate", "rate", float(update.known["rate"])),
         Number("gradient", f"dw[{k}, {u}]", update.known["dw"].numpy()[k, u]),
         Number("new w", f"descend(…)[{k}, {u}]", update.result.numpy()[k, u]),
@@ -143,14 +141,13 @@ def plan(walk):
     (multiply,) = (p for p in walk.index if (p.name, p.room) == ("multiply", "elementwise"))
     product = walk.source(KERNELS["matmul", "cpu"].__code__, "+= x[i, k] * w[k, j]")
     made = Code(say("the loop that is made for multiply"), loop, {len(loop) - 1}, link(multiply))
-    row, k = walk.places["x"][1]
-    _, u = walk.weight
+    k, u = walk.weight
     at = k * result[1] + u
     nth = next(n for n, x in enumerate(back["reads"]) if x is walk.places["gradient"][0])
     numbers = [
-        Number("x", f"x[{row}, {k}]", float(forward["reads"][0].data[row, k])),
+        Number("x", f"x[0, {k}]", float(forward["reads"][0].data[0, k])),
         Number("w", f"w[{k}, {u}]", float(forward["reads"][1].data[k, u])),
-        Number("sum", f"out[{row}, {u}]", planned_again(walk, "sum")),
+        Number("sum", f"out[0, {u}]", planned_again(walk, "sum")),
         Number("rate", f"x{1 - nth}[0]", float(back["reads"][1 - nth].data.flat[0])),
         Number("gradient", f"x{nth}[{at}]", float(back["reads"][nth].data[k, u])),
         Number("change", f"out[{at}]", planned_again(walk, "change")),
@@ -220,7 +217,7 @@ def loop(walk):
         Number("after", say("the running sum, `{slot}`", slot=slot), after, words=True),
         Number("gradient", say("the sum after all turns"), program.values[walk.registers["gradient"]], words=True),
     ]
-    told = say(TOLD["1a"], turn=walk.row + 1, rows=len(walk.task.batches[0]))
+    told = say(TOLD["1a"], turn=1, rows=len(walk.task.batches[0]))
     codes = [write, Code(say("the loop, as LLVM reads it"), shown, marked)]
     return Stage("1a", say("the loop"), told, codes, numbers, say(COMPILED))
 

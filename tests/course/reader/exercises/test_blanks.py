@@ -18,7 +18,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from course import build
 from course.author.builder.export import export
-from course.author.setup import depth, workspace
+from course.author.setup import depth
 from course.reader import cases, progress
 from course.reader.cases.plain_data import pack, unpack
 from course.reader.exercises.blanks import answers_of, compare_answers, named_in, try_blank
@@ -317,117 +317,11 @@ def test_a_blank_without_a_solution_is_an_error_of_the_course(noted):
         export(nbformat.v4.new_notebook(cells=[cell]), "03_low_level")
 
 
-# In a kernel, and at the reader's desk.
-
-SCALED = '''
-# %%
-#| export memory blank scaled
-def scaled(x, by):
-    """x times a number."""
-    ...
-'''
-OWN = '''"""The blanks of notebook 01."""
-
-
-def scaled(x, by):
-    """x times a number."""
-    return x * by
-'''
-CASES = """
-import numpy as np
-
-from course.reader.cases import cases
-
-
-@cases("01-scaled")
-def scaled(mine, draw):
-    yield mine.on(x=2.0, by=3.0)
-    yield mine.on("drawn", draw.normal(size=3), 0.1)
-"""
-
-
-@pytest.fixture(scope="module")
-def with_a_blank(built, tmp_path_factory):
-    """The tiny project with a blank in its first notebook, and with all of course/, built once."""
-    root = tmp_path_factory.mktemp("blank").resolve() / "project"
-    shutil.copytree(built, root)
-    own_tasks = (root / "course" / "reader" / "tasks.py").read_text(encoding="utf-8")
-    unseen = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(build.ROOT / "course", root / "course", dirs_exist_ok=True, ignore=unseen)
-    (root / "course" / "reader" / "tasks.py").write_text(own_tasks, encoding="utf-8")
-    with open(root / "course" / "reader" / "cases" / "hardware.py", "a", encoding="utf-8") as file:
-        file.write(CASES)
-    (root / "solutions" / "blanks").mkdir(parents=True)
-    (root / "solutions" / "blanks" / "hardware.py").write_text(OWN, encoding="utf-8")
-    path = root / "notebooks" / "text" / "01_hardware.py"
-    text = path.read_text(encoding="utf-8").replace("\n# %%\nalloc(2)\n", SCALED + "\n# %%\nscaled(alloc(2), 2.0)\n")
-    path.write_text(text, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blanks, "SOLUTIONS", root / "solutions" / "blanks")
-        patch.setattr(blanks, "NOTED", root / ".course" / "blanks")
-        assert build.main(["01"], root) == 0
-    return root
-
-
-@pytest.fixture
-def course(with_a_blank, tmp_path, monkeypatch):
-    root = Path(shutil.copytree(with_a_blank, tmp_path.resolve() / "project"))
-    monkeypatch.setattr(blanks, "SOLUTIONS", root / "solutions" / "blanks")
-    monkeypatch.setattr(blanks, "NOTED", root / ".course" / "blanks")
-    return root
-
-
-def outputs(notebook):
-    return ["".join(o.get("text", "") for o in cell.get("outputs", [])) for cell in notebook.cells]
-
-
-def fill(root, body, folder="notebooks"):
-    notebook = build.read_notebook(root, "01_hardware", folder)
-    (cell,) = [cell for cell in notebook.cells if build.blank_in(cell.source)]
-    cell.source = cell.source.replace("...", body)
-    return notebook
-
-
-def test_a_kernel_fills_what_is_empty_and_builds_what_is_right(course):
-    """What is wrong there, and stays out, is shown on the trail."""
-    told = "".join(outputs(build.read_notebook(course, "01_hardware")))
-    assert "scaled: not filled in, so the notebook uses the course's function\n" in told
-    assert "blanks: yours 0, the course's 1 (scaled)\n" in told
-    memory = course / "levels" / "hardware" / "memory.py"
-    assert OWN.split("\n\n\n")[1] in memory.read_text(encoding="utf-8")
-    notebook = fill(course, "return by * x")
-    build.write_notebook(course, "01_hardware", notebook)
-    build.execute(notebook, "01_hardware", course)
-    told = "".join(outputs(notebook))
-    assert "right, to the last bit" in told and "blanks: yours 1, the course's 0" in told
-    assert "return by * x" in memory.read_text(encoding="utf-8")
-
-
-def test_a_change_of_the_solution_is_a_change_of_the_notebook(course, monkeypatch):
-    text, notebook = build.from_text(course, "01_hardware"), build.read_notebook(course, "01_hardware")
-    assert build.stale(course, "01_hardware", text, notebook) == ""
-    path = blanks.SOLUTIONS / "hardware.py"
-    path.write_text(OWN.replace("x * by", "by * x"), encoding="utf-8")
-    assert build.stale(course, "01_hardware", text, notebook)
-
-
-def test_at_the_desk_a_filled_blank_stays_when_the_course_moves_around_it(course):
-    assert workspace.open_desk(course) == []
-    notebook = fill(course, "return by * x", build.MINE)
-    nbformat.write(notebook, course / build.MINE / "01_hardware.ipynb")
-    source = next(cell.source for cell in notebook.cells if build.blank_in(cell.source))
-    blanks.note(source, "01_hardware", "scaled", True)  # as the kernel does
-    built = course / build.MINE / "levels" / "hardware" / "memory.py"
-    built.write_text(export(notebook, "01_hardware")["memory.py"].text, encoding="utf-8")
-    path = course / "notebooks" / "text" / "01_hardware.py"
-    text = path.read_text(encoding="utf-8")
-    text = text.replace("LOG = []", "LOG = list()").replace(
-        '"""x times a number."""', '"""x times a number, a copy."""'
-    )
-    path.write_text(text, encoding="utf-8")
-    assert "What you wrote is still there" in workspace.open_desk(course)[0]
-    mine = build.read_notebook(course, "01_hardware", build.MINE)
-    assert [cell.source for cell in mine.cells if build.blank_in(cell.source)] == [source]
-    assert not any(cell.cell_type == "raw" for cell in mine.cells)
-    written = built.read_text(encoding="utf-8")
-    assert "LOG = list()" in written and "return by * x" in written
+def test_a_change_of_the_solution_is_a_change_of_the_notebook(noted, monkeypatch, tmp_path):
+    text = build.from_text(build.ROOT, "02_kernels")
+    before = build.inputs_of(build.ROOT, "02_kernels", text)
+    folder = Path(shutil.copytree(blanks.SOLUTIONS, tmp_path / "solutions"))
+    own = (folder / "kernels.py").read_text(encoding="utf-8")
+    (folder / "kernels.py").write_text(own.replace("def relu_grad(dy, y):", "def relu_grad(dy, y):  # anew"))
+    monkeypatch.setattr(blanks, "SOLUTIONS", folder)
+    assert build.inputs_of(build.ROOT, "02_kernels", text) != before

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import threading
-import types
 from pathlib import Path
 
 import jupytext
@@ -345,13 +344,6 @@ def test_a_kernel_must_compile_too():
 
     found = exercises.verdict("02-4", only_python)
     assert found.state == "not yet" and "compiled, raises" in found.text and len(found.text) < 700
-
-
-@pytest.mark.versions
-def test_a_name_of_the_notebook_is_missing():
-    lost = types.FunctionType(hardware.centre.__code__, {}, "centre")
-    found = exercises.verdict("01-2", lost)
-    assert found.text == "the check of centre needs the notebook's own `pool`: run the cell that defines it"
 
 
 @pytest.mark.versions

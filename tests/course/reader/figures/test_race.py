@@ -136,18 +136,6 @@ def test_labels_keep_their_order_and_their_distance(heights):
     assert (np.diff(placed[order]) >= 0.16 - 1e-12).all()
 
 
-# The claim of the notebook, with the optimizers of the course.
-
-
-def test_sgd_needs_as_many_updates_as_its_formula_says():
-    place = race.valley(DEPTH, MASS)
-    flat, steep = np.linalg.eigvalsh(place.curvature)
-    assert steep / flat == pytest.approx(22997.54)
-    losses = run(SGD(0.002), DEPTH)[0]
-    left = np.log(0.01 / (losses[-1] / place.loss - 1)) / np.log((1 - 0.002 * flat) ** 2)
-    assert abs(race.arrival(run(SGD(0.002), DEPTH, 50_000)[0], place.loss) - (1000 + left)) <= 1
-
-
 # The picture.
 
 PICTURE = figures.Picture

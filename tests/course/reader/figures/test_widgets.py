@@ -1,11 +1,10 @@
-"""What the reader answers and moves: in Python, as a stored notebook, and in JupyterLab where there is a browser."""
+"""What the reader answers and moves, driven from Python. (tests/house/test_browser.py does it in JupyterLab.)"""
 
 import asyncio
 import base64
 import html
 import itertools
 import re
-import shutil
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from ipywidgets import HTML, Button, Image, Label, RadioButtons, SelectionSlider, Text
 
 from course import build
-from course.author.setup import browser
 from course.reader import answers, checks
 from course.reader.answers import Answer
 from course.reader.figures import widgets
@@ -317,114 +315,3 @@ def test_without_widgets_an_explorer_is_its_first_picture_and_a_text():
 def test_an_explorer_with_nowhere_to_start(controls):
     with pytest.raises(ValueError, match=r"^explore: .* the controls are {'x': \["):
         widgets.explore(Drawing(), "An explorer.", **controls)
-
-
-# A page with both: stored, compared, and opened in JupyterLab.
-
-PAGE = """
-# %% [markdown]
-# # A page that asks
-
-# %% tags=["hide-input"]
-from course.reader import checks
-
-checks.predict("00-products", "how many products are in `x @ w`?")
-
-# %%
-checks.answer_to("00-products")
-
-# %%
-from course import figures
-from course.reader.figures import widgets
-
-
-@figures.styled(width=3, height=2)
-def line(figure, slope):
-    figure.subplots().plot([0, slope], color=figures.DATA)
-    return f"A line of slope {slope}."
-
-
-widgets.explore(line, "A line, for each slope.", slope=[1, 2, 3])
-
-# %%
-from time import sleep
-
-sleep(1)
-"""
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    """A project with one page, executed as `course build` does it."""
-    root = tmp_path_factory.mktemp("page").resolve()
-    shutil.copytree(build.ROOT / "course", root / "course", ignore=shutil.ignore_patterns("__pycache__"))
-    (root / "notebooks" / "text").mkdir(parents=True)
-    (root / "notebooks" / "text" / "01_page.py").write_text(PAGE.lstrip(), encoding="utf-8")
-    kept = root / "course" / "reader" / "answers" / "01_page.toml"
-    kept.write_text('[00-products]\nanswer = 20\nbecause = "Ten rows, **two** each."\n', encoding="utf-8")
-    notebook = build.from_text(root, "01_page")
-    build.execute(notebook, "01_page", root)
-    build.write_notebook(root, "01_page", notebook)
-    return root
-
-
-def test_the_stored_page_reads_without_widgets(page):
-    notebook = build.read_notebook(page, "01_page")
-    asked, told, explored = (cell.outputs[0].data for cell in notebook.cells[1:4])
-    assert asked["text/plain"] == "Predict: how many products are in `x @ w`?"
-    assert told["text/plain"] == "Answer: 20\nTen rows, two each."
-    assert explored["text/plain"] == "A line, for each slope."
-    assert base64.b64decode(explored["image/png"]).startswith(b"\x89PNG")
-    assert (
-        VIEW not in asked
-        and VIEW not in explored
-        and [len(cell.get("outputs", ())) for cell in notebook.cells] == [0, 1, 1, 1, 0]
-    )
-    assert notebook.cells[1].metadata == {"tags": ["hide-input"], "jupyter": {"source_hidden": True}}
-
-
-@pytest.fixture
-def address(page, tmp_path):
-    with browser.jupyterlab(page, tmp_path) as address:
-        yield address("01_page")
-
-
-def test_a_reader_answers_and_explores_by_keyboard(chromium, address):
-    tab, errors = chromium.new_page(viewport={"width": 1200, "height": 1000}), []
-    tab.on("pageerror", lambda error: errors.append(error))
-    tab.goto(address)
-    tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60000)
-    assert tab.get_by_text("Ten rows").count() == 0  # a reader's copy does not hold the answer
-    tab.locator(".jp-CodeCell", has_text="checks.answer_to").click()
-    tab.keyboard.press("Escape")
-    for _ in "dd":
-        tab.keyboard.press("d")  # the answer is not told, as if its cell had not run yet
-    tab.get_by_role("menuitem", name="Run", exact=True).click()
-    tab.locator("[data-command='runmenu:run-all']").click()
-
-    field, told = tab.get_by_placeholder("a number"), tab.get_by_text("You said 20. Run the next cell.")
-    commit = tab.get_by_role("button", name="Commit")
-    field.press("Tab")
-    assert commit.is_disabled() and told.count() == 0
-    field.focus()
-    tab.keyboard.type("20")  # the kernel is busy with the last cell
-    tab.keyboard.press("Enter")
-    told.wait_for()
-    assert field.count() == commit.count() == 0 and tab.get_by_text("Ten rows").count() == 0
-
-    image = tab.get_by_role("img", name="A line of slope 1.")
-    image.wait_for()
-    (before, address), element = pixels(image), image.element_handle()
-    tab.locator(".widget-slider [role=slider]").press("ArrowRight")
-    image = tab.get_by_role("img", name="A line of slope 2.")
-    image.wait_for()
-    after, new_address = pixels(image)
-    assert after != before and new_address != address and image.evaluate("(now, then) => now === then", element)
-    tab.get_by_role("status").get_by_text("A line of slope 2.").wait_for()
-    assert errors == [] and tab.locator("[data-mime-type*=error], [data-mime-type*=stderr]").count() == 0
-
-
-def pixels(image):
-    """The bytes that an image shows, and their address."""
-    load = "image => fetch(image.src).then(found => found.arrayBuffer()).then(b => [...new Uint8Array(b)])"
-    return image.evaluate(load), image.get_attribute("src")

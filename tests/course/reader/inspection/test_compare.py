@@ -13,7 +13,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from course import programs, reference, tasks
 from course.reader.figures import LEVELS, accuracy, r_squared
 from course.reader.inspection import code_lines, compare, marks, side_by_side, tour
-from course.reader.inspection import comparison as compared
 from course.reader.notebooks.cells import code_of
 from levels.support.measure import lane_peak
 from levels_more.hardware import exp, log, pool
@@ -305,7 +304,7 @@ def tab(chromium):
 
 @pytest.fixture(scope="module")
 def house(line, net):
-    return compared.side_by_side(line, net)
+    return side_by_side.SideBySide(line, net)
 
 
 def show(tab, shown, width=1280):

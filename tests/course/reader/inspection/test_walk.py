@@ -171,23 +171,6 @@ def test_the_program_does_every_op_of_the_step(line, rings):
         assert sorted(listed) == sorted(op.op for op in each.ops)
 
 
-def test_another_row_has_other_numbers():
-    third = walk.Walk(LINE, linear_regression, row=2)
-    row = LINE.batches[0][2]
-    (w, b) = LINE.weights
-    error = 0.0 + LINE.x[row, 0] * w[0, 0] + LINE.x[row, 1] * w[1, 0] + b[0, 0] - LINE.y[row, 0]
-    for k in (2, 3, 7):
-        assert third.stages[k].value("error") == error and third.stages[k].value("x") == LINE.x[row, 0]
-    before, after = third.stages[6].value("before"), third.stages[6].value("after")
-    assert before != 0.0 and after == before + third.stages[6].value("x·slope")
-
-
-def test_nothing_of_the_reader_s_is_changed(line):
-    w = [v.copy() for v in LINE.weights]
-    walk.Walk(LINE, linear_regression)
-    assert all((a == b).all() for a, b in zip(w, LINE.weights, strict=True))
-
-
 def test_what_levels_more_adds_stays_and_is_not_walked(line):
     """Its quicker plans, passes and back ends hide the core's; afterwards they are all there again."""
     import levels_more.high_level  # noqa: F401
@@ -299,17 +282,6 @@ def test_where_the_road_forks(tab, both):
     ways = [""] * 4 + ["op by op", "in fit, launched once a pass"] + ["in fit, written once"] * 3
     for each in both.walks:
         assert [stage.way for stage in each.stages] == ways
-
-
-def test_down_and_up_by_keyboard(tab, both):
-    show(tab, both)
-    tab.locator(".task[open] input").first.focus()
-    for head in HEADS[1:]:
-        tab.keyboard.press("ArrowDown")
-        assert seen(tab) == [head]
-        assert tab.evaluate("document.activeElement.ariaLabel") == head.replace(" · ", " ")
-    tab.keyboard.press("ArrowUp")
-    assert seen(tab) == ["1b · LLVM text"]
 
 
 def test_jupyterlab_leaves_it_its_keys(both):

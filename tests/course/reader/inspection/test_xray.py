@@ -231,30 +231,17 @@ def test_it_listens_no_longer_than_the_step():
     assert all((variable.numpy() == value).all() for variable, value in before.items())
 
 
-def test_a_step_of_one_s_own_and_a_dataset(line):
+def test_a_step_of_one_s_own(line):
     class Scaled(Sequential):
         def train_step(self, x, y):
             return super().train_step(x * 0.5, y)
 
     model = starting(Scaled([Dense(1)]), LINE, "mse")
-    data = Dataset.from_batches(LINE.x, LINE.y, LINE.batches[:3])
-    picture = xray.opened(model, data)
+    picture = xray.opened(model, *TEN)
     (step,) = rows_of(picture, "train step")
     assert step.place is None and "your own code" in repr(picture)
     assert repr(step.rows[0]).startswith("op multiply")
     assert picture.root.launches == line[0].root.launches + 1
-
-
-def test_several_inputs(line):
-    from levels_more.high_level import Input, Model
-    from levels_more.mid_level import Concatenate
-
-    a, b = Input((1,), "float64"), Input((1,), "float64")
-    model = Model([a, b], Dense(1)(Concatenate()([a, b])))
-    model.compile(SGD(0.0005), "mse")
-    model.set_weights(LINE.weights)
-    picture = xray.opened(model, [TEN[0][:, :1].copy(), TEN[0][:, 1:].copy()], TEN[1])
-    assert picture.loss == line[0].loss and "concat" in [row.name for row in rows_of(picture, "op")]
 
 
 def test_another_device_has_a_track_of_its_own():

@@ -109,7 +109,7 @@ def test_words_lines_questions_figures_and_blanks_are_counted():
         "widgets.explore(f)",
         "#| export room blank f\ndef f():\n    ...",
     )
-    assert found[3:9] == (9, 5, 2, 1, 0, 0) and found.writes == ("f",)
+    assert found[3:8] == (9, 5, 2, 1, 0) and found.writes == ("f",)
     assert found.minutes == pytest.approx(9 / 100 + 5 / 8 + 3 * 3.5) and found.rounded == 11
 
 
@@ -128,7 +128,7 @@ def test_folded_code_and_a_folded_question_count_in_full():
     for cell in (hidden, asked):
         cell.metadata["tags"] = ["hide-input"]
     (_, found) = minutes.sections([*notebook("## Title (3 min)"), hidden, asked], build.ROOT)
-    assert found[3:9] == (0, 0, 1, 0, 2, 0) and found.minutes == 2 / 8 + 3.5
+    assert found[3:8] == (0, 0, 1, 0, 2) and found.minutes == 2 / 8 + 3.5
     assert section("A \n<details><summary>Hint</summary>so many words</details>\nB").words == 2
 
 

@@ -160,7 +160,7 @@ def test_a_section_is_done_when_its_question_is_answered_and_its_blank_tried(pro
     cells[3].source = "#| export room blank two\ndef two(:"
     assert sections.still_open(cells, "01_hardware") == {1: "One"}
     monkeypatch.delenv("PYTEST_VERSION")
-    progress.record("predictions", "How many?", False)  # by an older version of the course
+    progress.note_prediction("01-one", False, "**Not so.**")
     assert sections.still_open(cells, "01_hardware") == {}
     cells[3].source = "#| export room blank two\ndef two():\n    ..."
     progress.note_solved("01-two")  # on the trail
