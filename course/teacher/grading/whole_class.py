@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 import time
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,8 +91,9 @@ def graded(students: dict, assignment: Assignment, options, root: Path):
             if keys and (assignment.named or name in theirs):
                 tasks.append((student, name, theirs.get(name), keys, options.seconds, root, options.folder))
     began = time.monotonic()
-    with pool_of(options.jobs) as pool:
-        found = iter(pool.map(grade, *zip(*tasks, strict=True))) if tasks else iter(())
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        run = map if options.jobs == 1 else pool.map
+        found = iter(run(grade, *zip(*tasks, strict=True))) if tasks else iter(())
         done = 0
         for student, theirs in students.items():
             unknown = [f"{name}: no notebook of the course has this name" for name in theirs if name not in texts(root)]
@@ -102,20 +103,6 @@ def graded(students: dict, assignment: Assignment, options, root: Path):
                 done += 1
                 show_progress(done, len(tasks), began)
             yield student, rows
-
-
-def pool_of(jobs: int):
-    """An executor of this many processes; of one job, it runs in this process."""
-    if jobs == 1:
-        return Inline()
-    return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
-
-
-class Inline(Executor):
-    """An executor that runs each call when its result is asked for."""
-
-    def map(self, function, *arguments):
-        return map(function, *arguments)
 
 
 def show_progress(done: int, count: int, began: float) -> None:
