@@ -5,7 +5,6 @@ import importlib.util
 import json
 import os
 import platform
-import re
 import shlex
 import shutil
 import subprocess
@@ -83,7 +82,7 @@ def install(uv, lock, step, began):
     # compiled: most modules are never imported, and Python compiles the others on import. (By default, uv does not.)
     command = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install", "--no-compile"]
     command += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
-    stage("installing packages", command + ["-r", os.path.join(ROOT, lock)], step, began, counted(packages))
+    stage("installing packages", command + ["-r", os.path.join(ROOT, lock)], step, began)
     # With this file, notebooks and scripts in any folder can import `levels` and `course`. The path is relative, and so
     # ASCII: Python before 3.13 reads it in the locale's encoding, which under LC_ALL=C has no accented letters.
     with open(os.path.join(packages, "levels-course.pth"), "w", encoding="ascii") as file:
@@ -107,7 +106,9 @@ def check_machine(uv, megabytes):
     if not uv and not fitting():
         fail(wrong_python())
     if not uv and importlib.util.find_spec("ensurepip") is None:
-        fail("This Python cannot make environments: its module ensurepip is missing.\nInstall it:  " + ensurepip_cure())
+        python = f"python{version_text(sys.version_info)}-venv"
+        cure = f"Install uv, which does not need it; or, on Debian and Ubuntu:  sudo apt install {python}"
+        fail(f"This Python cannot make environments: its module ensurepip is missing.\n{cure}")
     free = shutil.disk_usage(ROOT).free // 10**6
     if free < megabytes:
         fail(f"Not enough disk space: .venv needs about {megabytes} MB, and {free} MB are free in {ROOT}")
@@ -154,34 +155,3 @@ def again(python):
     course = ["-m", "course"] if sys.modules["__main__"].__package__ else sys.argv[:1]
     words = python + course + sys.argv[1:]
     return subprocess.list2cmdline(words) if os.name == "nt" else " ".join(map(shlex.quote, words))
-
-
-def ensurepip_cure():
-    """Return the command that installs `ensurepip` on this system, or what to install instead."""
-    try:
-        with open("/etc/os-release", encoding="utf-8") as file:
-            system = " ".join(re.findall(r"^ID(?:_LIKE)?=(.*)", file.read(), re.M))
-    except OSError:
-        system = ""
-    if "debian" in system or "ubuntu" in system:
-        return f"sudo apt install python{version_text(sys.version_info)}-venv   (or install uv)"
-    if "fedora" in system or "rhel" in system:
-        return "sudo dnf install python3-libs   (or install uv)"
-    return "uv, which does not need it; or a Python that has it, such as the one from python.org"
-
-
-def counted(packages):
-    """Return a function for pip's progress, as "61 of 104", in its last and longest step, which prints nothing."""
-
-    def installed():
-        return {name for name in os.listdir(packages) if name.endswith(".dist-info")}
-
-    before = installed()
-
-    def how_far(lines):
-        for line in lines[-3:]:
-            if line.startswith("Installing collected packages:"):
-                return f"{len(installed() - before)} of {line.count(',') + 1}"
-        return ""
-
-    return how_far
