@@ -15,79 +15,32 @@ import subprocess
 import sys
 import time
 import tomllib
-import zipfile
 from pathlib import Path
 
 import jupytext
 import nbformat
 import pytest
+import small_course
 import yaml
 from jupytext.config import load_jupytext_config
+from small_course import BASE_PYTHON, FILES, LOCKS, open_door
 
 from course import __main__ as the_door
 from course import commands
+from course.author.build import ROOT
 from course.author.setup import environment
 from course.terminal import causes
 from course.terminal.arguments import check_arguments
 
 pytestmark = pytest.mark.versions
 
-ROOT = Path(__file__).resolve().parents[4]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-# What `python3 -m course` needs before there is an environment.
-FILES = (
-    *("__init__", "__main__", "commands", "author/__init__"),
-    *(f"author/setup/{name}" for name in ("__init__", "environment", "making", "wheelhouse")),
-    *(f"terminal/{name}" for name in ("__init__", "arguments", "causes", "kinds", "stage")),
-)
-LOCKS = ("requirements.lock", "requirements-test.lock")
-BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 UV = shutil.which("uv")
 
 
 @pytest.fixture
 def copy(tmp_path):
-    """A small course: the door, and locks that name one wheel, which lies beside them."""
-    root = tmp_path / "a course"  # a blank in the path is a trap of its own
-    (root / "course" / "author" / "setup").mkdir(parents=True)
-    (root / "course" / "terminal").mkdir()
-    for name in (
-        *(f"course/{name}.py" for name in FILES),
-        "pyproject.toml",
-    ):
-        shutil.copy(ROOT / name, root / name)
-    with zipfile.ZipFile(root / "tiny-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("tiny.py", "answer = 42\n")
-        wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-        wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr("tiny-1.0.dist-info/RECORD", "")
-    digest = hashlib.sha256((root / "tiny-1.0-py3-none-any.whl").read_bytes()).hexdigest()
-    for lock in LOCKS:
-        (root / lock).write_text(f"./tiny-1.0-py3-none-any.whl --hash=sha256:{digest}\n", encoding="utf-8")
-    return root
-
-
-def open_door(root, *arguments, change="", path="", python=BASE_PYTHON, flags=("-I", "-S"), **environment):
-    """Run the door with the standard library alone; `change` is code that alters its constants first."""
-    program = f"""
-import os, sys
-sys.path.insert(0, {str(root)!r})
-import course.__main__ as door
-from course import commands
-from course.author.setup import environment, making
-from course.terminal import stage
-{change}
-sys.exit(door.main({list(arguments)!r}))
-"""
-    kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP", "TMP") if name in os.environ}
-    home = {"HOME": str(root.parent), "USERPROFILE": str(root.parent), "PATH": path, "PIP_CONFIG_FILE": os.devnull}
-    return subprocess.run(
-        [python, *flags, "-c", program],
-        env={**kept, **home, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    return small_course.made(tmp_path / "a course")  # a blank in the path is a trap of its own
 
 
 def assert_refused(done, *words):
