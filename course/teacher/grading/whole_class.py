@@ -91,8 +91,9 @@ def graded(students: dict, assignment: Assignment, options, root: Path):
         for name, keys in assignment.keys.items():
             if keys and (assignment.named or name in theirs):
                 tasks.append((student, name, theirs.get(name), keys, options.seconds, root, options.folder))
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        run = map if options.jobs == 1 else pool.map
+    several = ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) if options.jobs > 1 else None
+    with several or contextlib.nullcontext():
+        run = several.map if several else map
         rows_of = run(grade, *zip(*tasks, strict=True)) if tasks else ()
         found = iter(tqdm(rows_of, total=len(tasks), unit=" notebooks", disable=None))
         for student, theirs in students.items():
