@@ -5,149 +5,94 @@ python3 -m course.author.house --write   write them into CONTRIBUTING.md
 """
 
 import ast
+import importlib.util
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "CONTRIBUTING.md"
-FENCE = "```text\n"  # the line before the map in the page
+FENCE = "```text\n"  # the line before a map in the page
 LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"
-ROOMS = {  # each package's rooms; which may import which, import-linter holds
-    "levels": ("support", *LEVELS),
-    "levels_more": (
-        "hardware",
-        "kernels",
-        "low_level",
-        "compiler",
-        "mid_level",
-        "high_level",
-        "saving",
-        "distributed",
-        "torch",
-        "tensorflow",
-        "torchmetrics",
-        "torchkeras",
-    ),
-}
-
-
-def room_of(module):
-    """The first two parts of a module's name: its room, "levels_more.mid_level", or itself, "levels_more.checks"."""
-    package, *rest = module.split(".")
-    return ".".join([package, *rest[:1]])
+MAPS = (  # the parts of each map, the lowest first; a room is a folder or a file in a part
+    ("levels", "levels_more"),
+    ("course.terminal", "course.reader", "course.author", "course.teacher"),
+)
+PARTS = [part for parts in MAPS for part in parts]
+FRONTS = [f"{package}.{level}" for package in MAPS[0] for level in LEVELS]  # they hand on names of other rooms
 
 
 def imports_of(path, root=ROOT):
-    """[(imported module, names)] of a file's imports from the two packages."""
-    here = path.relative_to(root).with_suffix("").parts
+    """[(imported module, names)] of a file's imports."""
+    package = ".".join(path.relative_to(root).parent.parts)
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
-            base = list(here[: len(here) - node.level]) if node.level else []
-            module = ".".join(base + ([node.module] if node.module else []))
+            module = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             found.append((module, [alias.name for alias in node.names]))
         elif isinstance(node, ast.Import):
             found += [(alias.name, []) for alias in node.names]
-    return [each for each in found if each[0].split(".")[0] in ROOMS]
+    return found
+
+
+def files_of(room, root=ROOT):
+    """The files of a room, of "levels.hardware" or "course.reader.checks"."""
+    folder = root.joinpath(*room.split("."))
+    return sorted(folder.rglob("*.py")) or [folder.with_suffix(".py")]
+
+
+def rooms_in(part, root=ROOT):
+    """The rooms of a part, in the order of the alphabet."""
+    folder = root.joinpath(*part.split("."))
+    paths = [path for path in sorted(folder.iterdir()) if path.suffix == ".py" or any(path.glob("*.py"))]
+    return [f"{part}.{path.stem}" for path in paths if path.stem != "__init__"]
 
 
 def arrows(root=ROOT):
-    """{room: the rooms that it imports}.
-
-    The `__init__.py` of each level is left out, because it re-exports names of other rooms.
-    """
-    found = defaultdict(set)
-    for package in ROOMS:
-        fronts = {root / package / level / "__init__.py" for level in LEVELS}
-        for path in {*(root / package).rglob("*.py")} - fronts:
-            here = room_of(".".join(path.relative_to(root).with_suffix("").parts))
-            for module, names in imports_of(path, root):
-                targets = [module]
-                if module in ROOMS:
-                    targets = [f"{module}.{name}" for name in names if (root / module / name).is_dir()] or [module]
-                found[here] |= {*map(room_of, targets)} - {here}
-    return found
-
-
-def draw(root=ROOT):
-    """The map as text: one line per room, the lowest first."""
-    leads = arrows(root)
-    lines = []
-    for package, rooms in ROOMS.items():
-        lines += [package, *(_line(root, package, room, leads[f"{package}.{room}"]) for room in rooms)]
-    return "\n".join(lines) + "\n"
-
-
-def _line(root, package, room, leads):
-    """The line of a room: its number of files, their lines of text, and the rooms of both packages that it imports."""
-    files = sorted((root / package / room).rglob("*.py"))
-    count = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
-    beneath = [each for each in ROOMS[package] if f"{package}.{each}" in leads]
-    other = [f"levels.{each}" for each in ROOMS["levels"] if package != "levels" and f"levels.{each}" in leads]
-    return f"  {room:17} {len(files):3} files {count:6,} lines   imports {' '.join(beneath + other) or 'nothing'}"
-
-
-DOORS = "terminal", "reader", "author", "teacher"  # the parts of `course`, the lowest first
-
-
-def course_arrows(root=ROOT):
-    """{room of `course`: the rooms that it imports}; a room is a folder or a file behind a door: "reader.checks"."""
+    """{room: the rooms that it imports}."""
+    rooms = [room for part in PARTS for room in rooms_in(part, root)]
     found = {}
-    for door in DOORS:
-        for path in sorted((root / "course" / door).rglob("*.py")):
-            parts = path.relative_to(root / "course").with_suffix("").parts
-            here = ".".join(parts[:2])
-            if parts[1] == "__init__":
-                continue
-            found.setdefault(here, set())
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("course."):
-                    modules = [f"{node.module}.{alias.name}" for alias in node.names]
-                    found[here] |= {".".join(module.split(".")[1:3]) for module in modules} - {here}
+    for room in rooms:
+        fronts = [root.joinpath(*room.split("."), "__init__.py")] if room in FRONTS else []
+        imports = [each for path in files_of(room, root) if path not in fronts for each in imports_of(path, root)]
+        names = {f"{name}." for module, names in imports for name in (module, *(f"{module}.{each}" for each in names))}
+        found[room] = {each for each in rooms if each != room and any(name.startswith(f"{each}.") for name in names)}
     return found
 
 
-def draw_course(root=ROOT):
-    """The map of `course` as text: for each door its rooms, each after those that it imports."""
-    leads = course_arrows(root)
+def draw(parts, leads, root=ROOT):
+    """A map as text: for each part its rooms, each after those that it imports."""
     lines = []
-    for door in DOORS:
-        lines.append(door)
-        waiting = [room for room in leads if room.startswith(door + ".")]
+    for part in parts:
+        lines.append(part.removeprefix("course."))
+        waiting = rooms_in(part, root)
         while waiting:  # ends, because no two rooms import each other
             room = next(each for each in waiting if not leads[each] & {*waiting})
             waiting.remove(room)
-            lines.append(_line_of_course(root, room, leads[room]))
+            lines.append(line_of(room, part, leads[room], root))
     return "\n".join(lines) + "\n"
 
 
-def _line_of_course(root, room, leads):
-    """The line of a room: its files, their lines, the rooms of its own door that it imports, and the other doors."""
-    door, name = room.split(".")
-    folder = root / "course" / door / name
-    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
+def line_of(room, part, leads, root):
+    """The line of a room: its files, their lines, the rooms of its own part that it imports, and the other parts."""
+    files = files_of(room, root)
     count = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
-    own = sorted(each.split(".")[1] for each in leads if each.startswith(door + "."))
-    other = [each for each in DOORS if each != door and any(lead.startswith(each + ".") for lead in leads)]
-    imports = " ".join(own + [f"({each})" for each in other]) or "nothing"
+    own = sorted(each.removeprefix(f"{part}.") for each in leads if each.startswith(f"{part}."))
+    other = [each for each in PARTS if each != part and any(lead.startswith(f"{each}.") for lead in leads)]
+    imports = " ".join(own + [f"({each.removeprefix('course.')})" for each in other]) or "nothing"
+    name = room.removeprefix(f"{part}.")
     return f"  {name:12} {len(files):3} file{'s' if len(files) > 1 else ' '} {count:6,} lines   imports {imports}"
 
 
-def in_page(text, number=1):
-    """The map in the text of a page: the first of the packages, the second of `course`."""
-    return text.split(FENCE)[number].split("```")[0]
-
-
-def with_maps(text, *maps):
-    """The text of a page with these maps in place of its own. Raises ValueError unless it has one place for each."""
-    before, *parts = text.split(FENCE)
-    drawn = [made + part[part.index("```") :] for made, part in zip(maps, parts, strict=True)]
+def with_maps(text, root=ROOT):
+    """The text of a page with the maps in place of its own. Raises ValueError unless it has one place for each."""
+    leads = arrows(root)
+    before, *rest = text.split(FENCE)
+    drawn = [draw(parts, leads, root) + after[after.index("```") :] for parts, after in zip(MAPS, rest, strict=True)]
     return FENCE.join([before, *drawn])
 
 
 if __name__ == "__main__":
-    maps = draw(), draw_course()
+    page = with_maps(PAGE.read_text(encoding="utf-8"))
     if "--write" in sys.argv:
-        PAGE.write_text(with_maps(PAGE.read_text(encoding="utf-8"), *maps), encoding="utf-8")
-    print("\n".join(maps), end="")
+        PAGE.write_text(page, encoding="utf-8")
+    print(*(after.split("```")[0] for after in page.split(FENCE)[1:]), sep="\n", end="")

@@ -91,11 +91,6 @@ DAY = [
 ]
 
 
-def in_a_table(text):
-    """Escape a text for a cell of a table, in which a bar would begin another cell."""
-    return text.replace("|", r"\|")
-
-
 def for_the_class(name):
     """What a timetable covers: a notebook's introduction (without a title) and all sections that are timed."""
     return [section for section in minutes.sections(from_text(ROOT, name).cells, ROOT) if section.timed]
@@ -143,7 +138,7 @@ def eight_weeks():
         told = []
         for name in dict.fromkeys(name for name, _ in part):
             sections = [section for other, section in part if other == name]
-            titles = [f"*{in_a_table(section.title)}*" if section.title else "the beginning" for section in sections]
+            titles = [f"*{section.title}*" if section.title else "the beginning" for section in sections]
             told.append(f"`{name}`: {titles[0]} to {titles[-1]}" if titles[1:] else f"`{name}`: {titles[0]}")
         writes = ", ".join(f"`{key}`" for _, section in part for key in section.writes)
         taken = round(sum(section.at_most for _, section in part))
@@ -175,8 +170,8 @@ def five_weeks():
         found = for_the_class(name)
         here = len(first_sitting(name))
         lesson = in_all(found[:here])
-        last = in_a_table(found[here - 1].title)
-        first = in_a_table(found[here].title)
+        last = found[here - 1].title
+        first = found[here].title
         row = f"**{week}** `{name}` | to *{last}* | {lesson} | from *{first}* on | {in_all(found) - lesson}"
         lines.append(f"| {row} |")
     return "\n".join(lines)
@@ -203,7 +198,7 @@ def one_day():
         if rest:
             kept = in_a_day(name, length, *rest)
             length = 5 * math.ceil(in_all(kept) / 5)
-            what = f"`{name}`: " + " · ".join(in_a_table(section.title) for section in kept if section.title)
+            what = f"`{name}`: " + " · ".join(section.title for section in kept if section.title)
         lines.append(f"| {now // 60}:{now % 60:02} | {what} | {length} |")
         now += length
     return "\n".join([*lines, f"| {now // 60}:{now % 60:02} | The end | |"])

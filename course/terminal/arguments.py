@@ -6,11 +6,12 @@ Like `course/__main__.py`, this module uses only the standard library and the sy
 import argparse
 import os
 
-from course.terminal.kinds import SECTIONS, address, argument, listed, number, path, port, section
+from course.terminal.kinds import SECTIONS, address, flag, listed, number, path, port, section, value
 
 LANGUAGES = "en", "zh"  # of `lab`
 DEPTHS = "some", "most"  # of `lab` and `grade`: how many functions a reader writes
 NOTEBOOK = "a notebook: 02, kernels, 02_kernels, or a path to it"
+PYTHON = value("--python", "LIBRARY=PATH", "the Python that has this library", action="append", default=[])
 
 
 COMMANDS = {  # name: (its line of help, its arguments)
@@ -18,46 +19,39 @@ COMMANDS = {  # name: (its line of help, its arguments)
         "open JupyterLab on your copies of the notebooks, in mine/"
         " (--trail opens the trail, --answers shows all answers)",
         [
-            argument("--trail", action="store_true", help="open the trail, the short way through all five levels"),
-            argument("--answers", action="store_true", help="show the answers to all predictions, for a projector"),
-            argument(
+            flag("--trail", "open the trail, the short way through all five levels"),
+            flag("--answers", "show the answers to all predictions, for a projector"),
+            value(
                 "--write",
+                None,
+                "how many functions you write: some (18, the default) or most (42); it stays so",
                 choices=DEPTHS,
-                help="how many functions you write: some (18, the default) or most (42); it stays so",
             ),
-            argument(
+            value(
                 "--language",
+                None,
+                "the language of the trail, the map, and what `lab`, `resume` and `progress` say; it stays so",
                 choices=LANGUAGES,
-                help="the language of the trail, the map, and what `lab`, `resume` and `progress` say; it stays so",
             ),
-            argument(
+            flag(
                 "--class",
-                action="store_true",
+                "for a class: without the solutions beneath the functions (--no-class brings them back)",
                 dest="hidden",
-                help="for a class: without the solutions beneath the functions (--no-class brings them back)",
             ),
-            argument("--no-class", action="store_true", help=argparse.SUPPRESS),
-            argument(
-                "--desk", action="store_true", help="only make or renew the copies, for a hub that starts JupyterLab"
-            ),
-            argument("--no-browser", action="store_true", help="print the address instead of opening it"),
-            argument(
-                "--port",
-                type=port,
-                metavar="NUMBER",
-                help="the port to listen at (default: 8888, or the next free one)",
-            ),
-            argument("--ip", metavar="ADDRESS", help="the address to listen at (default: this computer only)"),
+            flag("--no-class", argparse.SUPPRESS),
+            flag("--desk", "only make or renew the copies, for a hub that starts JupyterLab"),
+            flag("--no-browser", "print the address instead of opening it"),
+            value("--port", "NUMBER", "the port to listen at (default: 8888, or the next free one)", type=port),
+            value("--ip", "ADDRESS", "the address to listen at (default: this computer only)"),
         ],
     ),
     "test": (
         "two minutes of tests: the levels, the notebooks, a sample of the rest (--all runs all but a few)",
         [
-            argument("--all", action="store_true", help="every test but the weekly ones: 10 to 25 minutes"),
-            argument(
+            flag("--all", "every test but the weekly ones: 10 to 25 minutes"),
+            flag(
                 "--weekly",
-                action="store_true",
-                help="the tests that --all leaves out, because they take long and seldom fail: CI runs them weekly "
+                "the tests that --all leaves out, because they take long and seldom fail: CI runs them weekly "
                 "(with --all: every test)",
             ),
         ],
@@ -67,194 +61,153 @@ COMMANDS = {  # name: (its line of help, its arguments)
     "build": (
         "run the notebooks' texts, and write the notebooks and levels/ (--check only compares)",
         [
-            argument("names", metavar="NOTEBOOK", nargs="*", help=NOTEBOOK + " (default: all)"),
-            argument(
-                "--check",
-                action="store_true",
-                help="only compare; if something differs, name the file and the cell, and exit with 1",
-            ),
-            argument("--minutes", action="store_true", help="count the minutes, and write them beside the headings"),
-            argument("--po", action="store_true", help="bring what is translated in po/ up to date, and its pages"),
+            value("names", "NOTEBOOK", NOTEBOOK + " (default: all)", nargs="*"),
+            flag("--check", "only compare; if something differs, name the file and the cell, and exit with 1"),
+            flag("--minutes", "count the minutes, and write them beside the headings"),
+            flag("--po", "bring what is translated in po/ up to date, and its pages"),
         ],
     ),
     "bench": (
         "time levels beside NumPy, PyTorch, JAX and others (--quick takes two minutes)",
         [
-            argument(
-                "sections", metavar="SECTION", nargs="*", type=section, help=", ".join(SECTIONS) + " (default: all)"
-            ),
-            argument(
-                "--quick",
-                action="store_true",
-                help="training only, in short rounds, in two minutes; no file is written",
-            ),
-            argument("--only", metavar="TEXT", default="", help="only what has this text in its name, such as rings"),
-            argument(
-                "--peer",
-                metavar="LIBRARY",
-                help="install this library from PyPI into .course/peers, and do nothing else",
-            ),
-            argument(
-                "--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has this library"
-            ),
+            value("sections", "SECTION", ", ".join(SECTIONS) + " (default: all)", nargs="*", type=section),
+            flag("--quick", "training only, in short rounds, in two minutes; no file is written"),
+            value("--only", "TEXT", "only what has this text in its name, such as rings", default=""),
+            value("--peer", "LIBRARY", "install this library from PyPI into .course/peers, and do nothing else"),
+            PYTHON,
         ],
     ),
     "serve": (
         "serve models over the Open Inference Protocol: folders that `save` made, .onnx files, or rings (400 MB, once)",
         [
-            argument(
-                "models",
-                metavar="MODEL",
-                nargs="*",
-                help="a folder, an .onnx file, or rings; NAME=MODEL gives it a name",
-            ),
-            argument("--port", type=port, metavar="NUMBER", default=8080, help="the port to listen at (default: 8080)"),
-            argument(
-                "--host",
-                metavar="ADDRESS",
-                default="127.0.0.1",
-                help="the address to listen at (default: this computer only)",
-            ),
-            argument("--setup", action="store_true", help="only make the server's environment, .course/serving"),
+            value("models", "MODEL", "a folder, an .onnx file, or rings; NAME=MODEL gives it a name", nargs="*"),
+            value("--port", "NUMBER", "the port to listen at (default: 8080)", type=port, default=8080),
+            value("--host", "ADDRESS", "the address to listen at (default: this computer only)", default="127.0.0.1"),
+            flag("--setup", "only make the server's environment, .course/serving"),
         ],
     ),
     "programs": (
         "run TensorFlow and PyTorch programs on levels_more, and compare with the stored losses (--real stores them)",
         [
-            argument(
+            flag(
                 "--places",
-                action="store_true",
-                help="run nothing: look in the real libraries for the places that the notebooks name, "
+                "run nothing: look in the real libraries for the places that the notebooks name, "
                 "and say what has moved",
             ),
-            argument(
-                "--real", action="store_true", help="first run them on the real libraries, and store their losses"
-            ),
-            argument(
+            flag("--real", "first run them on the real libraries, and store their losses"),
+            value(
                 "--books",
-                metavar="FOLDER",
-                help="run chapter 3 of two books as it is printed, from your clones of them in this folder, and count "
+                "FOLDER",
+                "run chapter 3 of two books as it is printed, from your clones of them in this folder, and count "
                 "the statements that run (with --real: on the real libraries, too)",
             ),
-            argument(
+            flag(
                 "--corners",
-                action="store_true",
-                help="run nothing: ask the real libraries for the corners of the functions that levels_more spells",
+                "run nothing: ask the real libraries for the corners of the functions that levels_more spells",
             ),
-            argument(
+            flag(
                 "--differences",
-                action="store_true",
-                help="run nothing: ask the libraries that are installed where they differ, and say what has changed",
+                "run nothing: ask the libraries that are installed where they differ, and say what has changed",
             ),
-            argument("--store", action="store_true", help="store the answers to --corners or --differences"),
-            argument(
-                "--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has this library"
-            ),
+            flag("--store", "store the answers to --corners or --differences"),
+            PYTHON,
         ],
     ),
     "progress": ("show how many predictions were right, and how many exercises are done", []),
     "resume": (
         "show where you stopped, and open JupyterLab there: the first cell restores the state",
         [
-            argument("--no-browser", action="store_true", help="print the address instead of opening it"),
-            argument("--port", type=port, metavar="NUMBER", help="the port to listen at, as for lab"),
+            flag("--no-browser", "print the address instead of opening it"),
+            value("--port", "NUMBER", "the port to listen at, as for lab", type=port),
         ],
     ),
     "reset": (
         "replace your copy of a notebook with the course's (--level: the level it has built); yours is kept",
         [
-            argument("name", metavar="NOTEBOOK", help=NOTEBOOK),
-            argument(
-                "--level", action="store_true", help="replace the level that the notebook has built, not the notebook"
-            ),
+            value("name", "NOTEBOOK", NOTEBOOK),
+            flag("--level", "replace the level that the notebook has built, not the notebook"),
         ],
     ),
     "catch-up": (
         "replace the levels beneath a notebook with the course's, so that you can go on there; yours are kept",
-        [argument("name", metavar="NOTEBOOK", help=NOTEBOOK)],
+        [value("name", "NOTEBOOK", NOTEBOOK)],
     ),
     "undo": ("put back what the last reset, catch-up or update of the course replaced", []),
     "grade": (
         "check the exercises of every student in a folder (--csv FILE: a row per student and exercise)",
         [
-            argument(
+            value(
                 "folder",
-                metavar="FOLDER",
+                "FOLDER",
+                "it holds a folder for each student, or notebooks named after students",
                 type=path,
-                help="it holds a folder for each student, or notebooks named after students",
             ),
-            argument(
+            value(
                 "--notebook",
-                metavar="NAME,...",
-                type=listed,
-                default=[],
-                help="the assignment: these notebooks of every student, such as 02,03"
+                "NAME,...",
+                "the assignment: these notebooks of every student, such as 02,03"
                 " (default: of each student, those that are there)",
-            ),
-            argument(
-                "--only",
-                metavar="KEY,...",
                 type=listed,
                 default=[],
-                help="the assignment: these functions and exercises, such as 02-matmul_ikj,02-1",
             ),
-            argument("--csv", metavar="FILE", type=path, help="write a row per student and exercise into this file"),
-            argument("--feedback", metavar="FOLDER", type=path, help="write a page for each student into this folder"),
-            argument(
-                "--gradebook",
-                metavar="FILE",
-                type=path,
-                help="write a table that Moodle and Canvas import into this file",
+            value(
+                "--only",
+                "KEY,...",
+                "the assignment: these functions and exercises, such as 02-matmul_ikj,02-1",
+                type=listed,
+                default=[],
             ),
-            argument(
-                "-j",
-                "--jobs",
-                metavar="N",
+            value("--csv", "FILE", "write a row per student and exercise into this file", type=path),
+            value("--feedback", "FOLDER", "write a page for each student into this folder", type=path),
+            value("--gradebook", "FILE", "write a table that Moodle and Canvas import into this file", type=path),
+            value(
+                "-j --jobs",
+                "N",
+                "how many notebooks are graded at once (default: %(default)s, the number of processors)",
                 type=number,
                 default=os.cpu_count() or 1,
-                help="how many notebooks are graded at once (default: %(default)s, the number of processors)",
             ),
-            argument(
-                "--write", choices=DEPTHS, default="some", help="which functions were to be written (default: some)"
+            value(
+                "--write", None, "which functions were to be written (default: some)", choices=DEPTHS, default="some"
             ),
-            argument("--seconds", type=float, default=60, help="the time limit of one exercise (default: 60)"),
+            value("--seconds", None, "the time limit of one exercise (default: 60)", type=float, default=60),
         ],
     ),
     "beat": (
         "try to beat the check of a blank or exercise with a wrong answer that passes it",
         [
-            argument("key", metavar="KEY", help="of a blank or an exercise, such as 02-matmul_ikj or 01-3"),
-            argument("file", metavar="FILE", type=path, help="the answer, and maybe a `case()` for which it is wrong"),
-            argument("--seconds", type=float, default=60, help="the time limit of one question (default: 60)"),
+            value("key", "KEY", "of a blank or an exercise, such as 02-matmul_ikj or 01-3"),
+            value("file", "FILE", "the answer, and maybe a `case()` for which it is wrong", type=path),
+            value("--seconds", None, "the time limit of one question (default: 60)", type=float, default=60),
         ],
     ),
     "site": (
         "write the whole course as web pages into a folder (nothing is executed)",
         [
-            argument(
+            value(
                 "folder",
-                metavar="FOLDER",
+                "FOLDER",
+                "the folder to write; what is in it is replaced (default: .course/site)",
                 nargs="?",
                 type=path,
-                help="the folder to write; what is in it is replaced (default: .course/site)",
             ),
-            argument(
+            value(
                 "--address",
-                metavar="URL",
+                "URL",
+                "where the site will stand: each page then says its address, the first one its picture too",
                 type=address,
-                help="where the site will stand: each page then says its address, the first one its picture too",
             ),
         ],
     ),
     "wheelhouse": (
         "download all packages, for computers without a network",
         [
-            argument(
+            value(
                 "folder",
-                metavar="FOLDER",
+                "FOLDER",
+                "the folder to write (default: wheelhouse, in the course's folder)",
                 nargs="?",
                 type=path,
-                help="the folder to write (default: wheelhouse, in the course's folder)",
             )
         ],
     ),

@@ -1,4 +1,4 @@
-"""The kinds of values that arguments take: a section, a path, names, a number, a port.
+"""The kinds of arguments, and of values that they take: a section, a path, names, a number, a port.
 
 Like `course/__main__.py`, this module uses only the standard library and the syntax of Python 3.7.
 """
@@ -9,8 +9,14 @@ import os
 SECTIONS = "training", "kernels", "start", "growth", "machines"  # of `bench`
 
 
-def argument(*names, **settings):
-    return names, settings
+def flag(name, help, **settings):
+    """Return an argument that is given or not, as `add_argument` takes it."""
+    return [name], dict(settings, action="store_true", help=help)
+
+
+def value(names, metavar, help, **settings):
+    """Return an argument that has a value; a second name stands behind a blank."""
+    return names.split(), dict(settings, metavar=metavar, help=help)
 
 
 def section(text):

@@ -47,19 +47,17 @@ def try_lock(file):
     return True
 
 
-def stage(title, command, step="", began=None, how_far=lambda lines: ""):
+def stage(title, command, step="", began=None):
     """Run one step of the setup and show its progress. If it fails, exit with a message that names the cause.
 
-    step: text for its number, if there are several steps; began: the start time for the clock shown (default: now);
-    how_far(lines): text to show beside the title, instead of the last line printed if it returns "".
+    step: text for its number, if there are several steps; began: the start time for the clock shown (default: now).
     """
     # Whatever the user's pip configuration says, pip must not ask anything or install outside .venv.
     quiet = {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0", "PYTHONUNBUFFERED": "1"}
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     # In ROOT, because `-m pip` would import modules from the current folder. The lock file's descriptor is inherited.
     place = {"cwd": ROOT, "env": {**os.environ, **quiet}, "close_fds": False}
-    settings = {"universal_newlines": True, "errors": "replace", **pipes, **place}
-    process = subprocess.Popen(command, **settings)
+    process = subprocess.Popen(command, universal_newlines=True, errors="replace", **pipes, **place)
     lines, started, shown = [], began or time.time(), 0
     reader = threading.Thread(target=lambda: lines.extend(process.stdout), daemon=True)
     reader.start()
@@ -69,7 +67,7 @@ def stage(title, command, step="", began=None, how_far=lambda lines: ""):
         while reader.is_alive():
             reader.join(0.2)
             seconds = time.time() - started
-            news = f"  {seconds:3.0f} s  {step}{title}  {how_far(lines) or ''.join(lines[-1:]).strip()}"[:width]
+            news = f"  {seconds:3.0f} s  {step}{title}  {''.join(lines[-1:]).strip()}"[:width]
             if terminal:  # one line, overwritten each time
                 print("\r" + news.ljust(width), end="", flush=True)
             elif seconds > shown + 15 and reader.is_alive():  # a log: a line every 15 s
@@ -83,10 +81,5 @@ def stage(title, command, step="", began=None, how_far=lambda lines: ""):
         print("\r" + " " * width + "\r" if terminal else "", end="")
     if status:
         tail = "\n".join("  " + line.rstrip()[:160] for line in lines[-12:])
-
-        def ask(requirement):
-            alone = command[: command.index("-r")] + ["-vv", requirement] if "-r" in command else None
-            return subprocess.run(alone, **settings).stdout if alone else ""
-
-        fail(f"{tail}\n\nStopped while {title}: {cause(''.join(lines), status, ask)}")
+        fail(f"{tail}\n\nStopped while {title}: {cause(''.join(lines), status)}")
     print(f"  {time.time() - started:3.0f} s  {step}{title}: done", flush=True)

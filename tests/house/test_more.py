@@ -1,8 +1,5 @@
 """The core stands alone, and `levels_more` is built on it."""
 
-import json
-import os
-import shutil
 import subprocess
 import sys
 
@@ -11,11 +8,10 @@ import pytest
 from course import build
 
 
-def python(code: str, **environment: str) -> str:
+def python(code: str) -> str:
     """What this code prints in a fresh process that sees this project."""
-    env = os.environ | {"PYTHONPATH": str(build.ROOT)} | environment
-    root = env["PYTHONPATH"]  # where it runs, too, for Python looks there first
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120, cwd=root)
+    env = build.environment(build.ROOT)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -24,43 +20,6 @@ def python(code: str, **environment: str) -> str:
 def test_nothing_of_it_is_imported_before_it_is_asked_for():
     code = "import sys, levels.high_level\nprint([name for name in sys.modules if name.startswith('levels_more')])"
     assert python(code) == "[]\n"
-
-
-CORE = """
-import json
-import importlib
-from course import tasks
-result = {}
-for level in ("hardware", "kernels", "low_level", "mid_level", "high_level"):
-    for name in ("linear_regression", "dnn_classifier"):
-        task = tasks.FOR[name]()
-        fit = getattr(importlib.import_module(f"levels.{level}.tasks"), name)
-        fit = fit(task.x, task.y, task.weights, task.batches[:300], task.learning_rate)
-        result[f"{level} {name}"] = [float(loss).hex() for loss in fit.losses]
-print(json.dumps(result))
-"""
-ALONE = """
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-sys.path = [path for path in sys.path if not Path(path, "levels_more").exists()]  # that of the project itself, too
-print(find_spec("levels").origin, find_spec("levels_more"))
-"""
-
-
-def test_the_core_gives_the_same_bits_with_levels_more_deleted(tmp_path):
-    """That it passes its tests without `levels_more` is held by test_core_alone.py."""
-    levels = [build.level_of(name) for name in build.names_in(build.ROOT)]
-    root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", levels)
-    shutil.rmtree(root / "levels_more")
-    where, alone = python(ALONE + CORE, PYTHONPATH=str(root)).splitlines()
-    assert where == f"{root / 'levels' / '__init__.py'} None"
-    alone = json.loads(alone)
-    here = {}
-    exec(CORE.replace("print(json.dumps(result))", ""), here)
-    assert alone == here["result"]
-    for name in ("linear_regression", "dnn_classifier"):
-        assert len({tuple(losses) for key, losses in alone.items() if key.endswith(name)}) == 1
 
 
 KINDS = """

@@ -4,14 +4,11 @@ import collections
 import copy
 import importlib
 import pickle
-import pkgutil
 import re
 
 import pytest
 
-import levels_more
 from course.author import house
-from course.author.build import ROOT
 from levels_more.high_level import EarlyStopping, Input, Sequential
 from levels_more.low_level import Module
 from levels_more.mid_level import Dense
@@ -31,16 +28,9 @@ def test_a_front_hands_on_all_names_of_its_level():
             assert core is None or more is core or wider, name
 
 
-def test_each_file_stands_in_a_room():
-    modules = [each.name.split(".") for each in pkgutil.walk_packages(levels_more.__path__, "levels_more.")]
-    assert {name for _, name, *_ in modules} - {*house.ROOMS["levels_more"]} == {"checks", "missing"}
-
-
 def test_the_map_in_the_page_is_that_of_the_imports():
     page = house.PAGE.read_text(encoding="utf-8")
-    maps = house.draw(), house.draw_course()
-    assert (house.in_page(page), house.in_page(page, 2)) == maps, "python -m course.author.house --write"
-    assert ROOT == house.ROOT
+    assert house.with_maps(page) == page, "python -m course.author.house --write"
 
 
 @pytest.mark.parametrize(

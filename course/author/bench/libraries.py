@@ -78,7 +78,6 @@ class Peer:
         # gone: why it has ended
         self.library = library
         self.python = python
-        self.threads = threads
         self.gone = ""
         self.process = subprocess.Popen(command(library, python), env=environment(threads), **options)
 

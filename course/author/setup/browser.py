@@ -26,29 +26,22 @@ COMMANDS = (
     "chrome",
     "msedge",
 )
-FOLDERS = {  # where browsers are installed on systems that have no command for them
-    "darwin": [
-        (home + "/Applications", f"{name}.app/Contents/MacOS/{name}")
-        for home in ("", os.path.expanduser("~"))
-        for name in ("Chromium", "Google Chrome", "Microsoft Edge")
-    ],
-    "win32": [
-        (os.environ.get(folder, ""), place)
-        for folder in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
-        for place in (
-            "Chromium/Application/chrome.exe",
-            "Google/Chrome/Application/chrome.exe",
-            "Microsoft/Edge/Application/msedge.exe",
-        )
-    ],
-}
-CURES = {
-    "darwin": "Install Google Chrome (https://www.google.com/chrome), or:  brew install --cask chromium",
-    "win32": "Install Google Chrome (https://www.google.com/chrome); Microsoft Edge, which Windows brings, will do too",
-}
-MISSING = "No Chromium, Chrome or Edge is found on this system. " + CURES.get(
-    sys.platform, "Install one:  sudo apt install chromium   (Fedora: sudo dnf install chromium)"
-)
+PLACES = [  # where browsers are installed on systems that have no command for them: macOS and Windows
+    os.path.join(home, "Applications", f"{name}.app", "Contents", "MacOS", name)
+    for home in ("/", os.path.expanduser("~"))
+    for name in ("Chromium", "Google Chrome", "Microsoft Edge")
+] + [
+    os.path.join(os.environ[folder], place)
+    for folder in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
+    for place in (
+        "Chromium/Application/chrome.exe",
+        "Google/Chrome/Application/chrome.exe",
+        "Microsoft/Edge/Application/msedge.exe",
+    )
+    if folder in os.environ
+]
+MISSING = """No Chromium, Chrome or Edge is found on this system. Install Google Chrome (https://www.google.com/chrome)
+or Chromium:  sudo apt install chromium   (Fedora: sudo dnf install chromium; macOS: brew install --cask chromium)"""
 SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false"}  # otherwise a question about news covers the page
 }
@@ -64,8 +57,7 @@ ALL_CELLS = """() => {
 def find():
     """Return the path of Chromium, Chrome or Edge on this system, or None if there is none."""
     commands = filter(None, map(shutil.which, COMMANDS))
-    places = (os.path.join(*place) for place in FOLDERS.get(sys.platform, ()) if place[0])
-    return next(commands, None) or next(filter(os.path.isfile, places), None)
+    return next(commands, None) or next(filter(os.path.isfile, PLACES), None)
 
 
 def main(arguments):

@@ -5,7 +5,6 @@ import importlib.util
 import json
 import os
 import platform
-import re
 import shlex
 import shutil
 import subprocess
@@ -39,19 +38,13 @@ def make(lock):
     stamp = environment.finished()
     if stamp and stamp["installer"] == "uv" and not uv:
         stamp = None  # an environment made by uv has no pip for an update
-    gone = environment.gone(stamp) if stamp else []
-    if "pip" in gone:
-        stamp = None
     if stamp and TEST in stamp["locks"]:
         lock = TEST  # the packages that `test` added are kept, and updated too
     megabytes = environment.MEGABYTES[lock]
     check_machine(uv, megabytes - (environment.MEGABYTES[CORE] if stamp else 0))
     installer = "uv" if uv else "pip"
     began = time.time()
-    if stamp and gone:
-        few = ", ".join(gone[:3]) + f" and {len(gone) - 3} more" * (len(gone) > 3)
-        print(f"Repairing .venv with {installer}: {few} {'are' if gone[1:] else 'is'} missing in it", flush=True)
-    elif stamp and lock not in stamp["locks"]:
+    if stamp and lock not in stamp["locks"]:
         print(f"Adding the packages of the tests to .venv, with {installer} (once)", flush=True)
     elif stamp:
         print(f"Bringing .venv up to date with {installer}: the course needs other packages now", flush=True)
@@ -62,11 +55,9 @@ def make(lock):
     else:
         remove_venv()
         make_empty(uv, began)
-    version, packages = install(uv, lock, "" if stamp else "step 2 of 2, ", began, anew=bool(stamp and gone))
+    version = install(uv, lock, "" if stamp else "step 2 of 2, ", began)
     locks = {name: environment.digest(name) for name in ([CORE, TEST] if lock == TEST else [CORE])}
     made = {"root": environment.as_written(ROOT), "python": version, "installer": installer, "locks": locks}
-    made["packages"] = os.path.relpath(packages, VENV)
-    made["installed"] = environment.installed(packages)
     with open(STAMP, "w", encoding="utf-8") as file:
         json.dump(made, file, indent=1)
 
@@ -82,11 +73,8 @@ def make_empty(uv, began):
     stage("making .venv", by_uv if uv else [python, "-m", "venv", VENV], "step 1 of 2, ", began)
 
 
-def install(uv, lock, step, began, anew=False):
-    """Install the packages of a lock, and make the course importable.
-
-    anew: also those that are there already. Returns the Python version of `.venv`, and the folder of its packages.
-    """
+def install(uv, lock, step, began):
+    """Install the packages of a lock, and make the course importable. Returns the Python version of `.venv`."""
     question = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('purelib'))"
     answer = subprocess.check_output([PYTHON, "-c", question], universal_newlines=True, cwd=ROOT)
     version, packages = answer.splitlines()
@@ -94,14 +82,12 @@ def install(uv, lock, step, began, anew=False):
     # compiled: most modules are never imported, and Python compiles the others on import. (By default, uv does not.)
     command = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install", "--no-compile"]
     command += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
-    if anew:
-        command.append("--reinstall" if uv else "--force-reinstall")
-    stage("installing packages", command + ["-r", os.path.join(ROOT, lock)], step, began, counted(packages))
+    stage("installing packages", command + ["-r", os.path.join(ROOT, lock)], step, began)
     # With this file, notebooks and scripts in any folder can import `levels` and `course`. The path is relative, and so
     # ASCII: Python before 3.13 reads it in the locale's encoding, which under LC_ALL=C has no accented letters.
     with open(os.path.join(packages, "levels-course.pth"), "w", encoding="ascii") as file:
         file.write(os.path.relpath(ROOT, packages) + "\n")
-    return version, packages
+    return version
 
 
 def remove_venv():
@@ -120,7 +106,9 @@ def check_machine(uv, megabytes):
     if not uv and not fitting():
         fail(wrong_python())
     if not uv and importlib.util.find_spec("ensurepip") is None:
-        fail("This Python cannot make environments: its module ensurepip is missing.\nInstall it:  " + ensurepip_cure())
+        python = f"python{version_text(sys.version_info)}-venv"
+        cure = f"Install uv, which does not need it; or, on Debian and Ubuntu:  sudo apt install {python}"
+        fail(f"This Python cannot make environments: its module ensurepip is missing.\n{cure}")
     free = shutil.disk_usage(ROOT).free // 10**6
     if free < megabytes:
         fail(f"Not enough disk space: .venv needs about {megabytes} MB, and {free} MB are free in {ROOT}")
@@ -167,34 +155,3 @@ def again(python):
     course = ["-m", "course"] if sys.modules["__main__"].__package__ else sys.argv[:1]
     words = python + course + sys.argv[1:]
     return subprocess.list2cmdline(words) if os.name == "nt" else " ".join(map(shlex.quote, words))
-
-
-def ensurepip_cure():
-    """Return the command that installs `ensurepip` on this system, or what to install instead."""
-    try:
-        with open("/etc/os-release", encoding="utf-8") as file:
-            system = " ".join(re.findall(r"^ID(?:_LIKE)?=(.*)", file.read(), re.M))
-    except OSError:
-        system = ""
-    if "debian" in system or "ubuntu" in system:
-        return f"sudo apt install python{version_text(sys.version_info)}-venv   (or install uv)"
-    if "fedora" in system or "rhel" in system:
-        return "sudo dnf install python3-libs   (or install uv)"
-    return "uv, which does not need it; or a Python that has it, such as the one from python.org"
-
-
-def counted(packages):
-    """Return a function for pip's progress, as "61 of 104", in its last and longest step, which prints nothing."""
-
-    def installed():
-        return {name for name in os.listdir(packages) if name.endswith(".dist-info")}
-
-    before = installed()
-
-    def how_far(lines):
-        for line in lines[-3:]:
-            if line.startswith("Installing collected packages:"):
-                return f"{len(installed() - before)} of {line.count(',') + 1}"
-        return ""
-
-    return how_far

@@ -5,7 +5,6 @@ file of the course changes. The version from which a copy was made is stored too
 merged into the copy without losing the reader's work (`merge.py`).
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -128,34 +127,20 @@ class Change(NamedTuple):
 
 
 def changes_for(root: Path, name: str) -> Change:
-    known = stamp_of(root, name) == stamp_in(root / BASE / f"{name}.ipynb") and (root / MINE / f"{name}.ipynb").exists()
+    there = (root / MINE / f"{name}.ipynb").exists()
+    known = there and stamp_of(root, name) == stamp_in(root / BASE / f"{name}.ipynb")
     built = name not in names_in(root) or (root / MINE / "levels" / level_of(name)).is_dir()
+    try:
+        mine = read_notebook(root, name, MINE) if there else None
+    except BuildError as error:  # damaged, perhaps cut off because the disk was full
+        return Change(told=(str(error),))
     if known and built:
-        return Change(told=unreadable(root, name))
+        return Change()
     today = course_copy(root, name)
     level = level_files(root, name, today)
-    if not (root / MINE / f"{name}.ipynb").exists():
+    if not there:
         return Change(new_copy(name, today) | ({} if built else level))
-    try:
-        mine = read_notebook(root, name, MINE)
-    except BuildError as error:
-        return Change(told=(str(error),))
-    if known:
-        return Change(level)
-    return merged(root, name, mine, today, level)
-
-
-def unreadable(root: Path, name: str) -> tuple[str, ...]:
-    """Return what to do if a reader's notebook is damaged, perhaps cut off because the disk was full."""
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        cells = json.loads((root / MINE / f"{name}.ipynb").read_bytes())["cells"]
-        if all("source" in cell for cell in cells):  # nbformat, which takes seconds to import, is not needed
-            return ()
-    try:
-        read_notebook(root, name, MINE)
-    except BuildError as error:
-        return (str(error),)
-    return ()
+    return Change(level) if known else merged(root, name, mine, today, level)
 
 
 def merged(root: Path, name: str, mine, today, level: dict) -> Change:

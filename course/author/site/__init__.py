@@ -88,21 +88,10 @@ def main(arguments):
 
 def source_hash(root):
     """A hash of all files that determine the content and the look of the pages."""
-    paths = [path for name in COPIED + BENCH for path in (root / name, *(root / name).rglob("*")) if path.is_file()]
-    for pattern in (
-        "notebooks/**/*.py",
-        "levels/**/*.py",
-        "levels_more/**/*.py",
-        "course/**/*.py",
-        "data/*.csv",
-        "po/**/*.po",
-    ):
-        paths += root.glob(pattern)
-    paths += [path for path in PAGES.rglob("*") if path.is_file()] + [
-        *root.glob("course/reader/programs/differences.*")
-    ]
-    paths += [*notebooks(root), root / "requirements-test.lock"]
-    return hash_of(sorted((path.relative_to(root).as_posix(), path.read_bytes().hex()) for path in {*paths}))
+    folders = "course", "data", "levels", "levels_more", "notebooks", "po", *COPIED, "requirements-test.lock"
+    paths = {path for name in folders for path in (root / name, *(root / name).rglob("*")) if path.is_file()}
+    sources = [path for path in paths if path.suffix != ".pyc"]
+    return hash_of(sorted((path.relative_to(root).as_posix(), path.read_bytes().hex()) for path in sources))
 
 
 def lay_out(root, source):

@@ -134,36 +134,20 @@ def exported(cell):
 
 
 def explained(root=ROOT):
-    """{"levels_more.mid_level.layers.Dropout": (link text, address)}: for a name, the section that shows it.
-
-    For a module it is the notebook that shows the module; if none does, one that shows a module that it imports, or
-    else one that imports it.
-    """
+    """{"levels_more.mid_level.layers.Dropout": (link text, address)}: for a module or a name, the section that shows it."""
     shown = {}
-    found = {}
-    using = {}
     for path in sorted(root.glob("notebooks/more/text/*.py")):
         shown = dict.fromkeys(imported(path, root), f"more/{path.stem}") | shown
     shown |= NOTEBOOKS
+    found = {}
     for path in sorted((root / MORE).rglob("*.py")):
         module = path.relative_to(root).with_suffix("").parts
         whole = ".".join(module).removesuffix(".__init__")
-        imports = imported(path, root)
-        name = whole.partition(".")[2]
-        if notebook := shown.get(name) or shown.get(module[1]):
-            found[whole] = lead("Explained", notebook)
-        elif beneath := next((shown[each] for each in imports if each in shown), ""):
-            found[whole] = lead("What it imports is explained", beneath)
-        for each in imports:
-            using.setdefault(f"{MORE}.{each}", []).append(shown.get(name) or shown.get(module[1]))
-    for whole, users in using.items():
-        if whole not in found and (above := next(filter(None, users), "")):
-            found[whole] = lead("What imports it is explained", above)
+        if notebook := shown.get(whole.partition(".")[2]) or shown.get(module[1]):
+            found[whole] = lead(notebook)
     for place in places_of_more(root):
         if place.notebook:
-            found[f"{MORE}.{place.room.replace('/', '.')}.{place.name}"] = lead(
-                "Explained", place.notebook, place.heading
-            )
+            found[f"{MORE}.{place.room.replace('/', '.')}.{place.name}"] = lead(place.notebook, place.heading)
     return found
 
 
@@ -177,6 +161,6 @@ def imported(path, root=ROOT):
     return [name for name in found if (root / MORE / f"{name.replace('.', '/')}.py").exists() or name in NOTEBOOKS]
 
 
-def lead(words, notebook, heading=""):
+def lead(notebook, heading=""):
     anchor = f"#{make_id(heading)}" if heading else ""
-    return f"{words} in {notebook.replace('_', ' ')}", f"../notebooks/{notebook}.html{anchor}"
+    return f"Explained in {notebook.replace('_', ' ')}", f"../notebooks/{notebook}.html{anchor}"

@@ -10,10 +10,11 @@ import multiprocessing
 import re
 import sys
 import tempfile
-import time
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
+
+from tqdm import tqdm
 
 from course.reader.exercises import EXERCISES
 from course.reader.notebooks.cells import BuildError
@@ -90,41 +91,17 @@ def graded(students: dict, assignment: Assignment, options, root: Path):
         for name, keys in assignment.keys.items():
             if keys and (assignment.named or name in theirs):
                 tasks.append((student, name, theirs.get(name), keys, options.seconds, root, options.folder))
-    began = time.monotonic()
-    with pool_of(options.jobs) as pool:
-        found = iter(pool.map(grade, *zip(*tasks, strict=True))) if tasks else iter(())
-        done = 0
+    several = ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) if options.jobs > 1 else None
+    with several or contextlib.nullcontext():
+        run = several.map if several else map
+        rows_of = run(grade, *zip(*tasks, strict=True)) if tasks else ()
+        found = iter(tqdm(rows_of, total=len(tasks), unit=" notebooks", disable=None))
         for student, theirs in students.items():
             unknown = [f"{name}: no notebook of the course has this name" for name in theirs if name not in texts(root)]
             rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
             for _ in [task for task in tasks if task[0] == student]:
                 rows += next(found)
-                done += 1
-                show_progress(done, len(tasks), began)
             yield student, rows
-
-
-def pool_of(jobs: int):
-    """An executor of this many processes; of one job, it runs in this process."""
-    if jobs == 1:
-        return Inline()
-    return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))
-
-
-class Inline(Executor):
-    """An executor that runs each call when its result is asked for."""
-
-    def map(self, function, *arguments):
-        return map(function, *arguments)
-
-
-def show_progress(done: int, count: int, began: float) -> None:
-    """On a terminal, say how many notebooks are graded, and about how long the others take."""
-    if sys.stderr.isatty():
-        minutes = (time.monotonic() - began) / done * (count - done) / 60
-        print(f"\r{done} of {count} notebooks, {minutes:.0f} minutes left  ", end="", file=sys.stderr, flush=True)
-        if done == count:
-            print(file=sys.stderr)
 
 
 # On the command line.
@@ -151,7 +128,7 @@ def main(argv: list[str], root: Path = ROOT) -> int:
                 class_rows[student] = rows
                 writer.writerows(map(cell, row) for row in rows)
                 table.flush()
-                print(f"{plain(student):<24} {reports.total(rows, assignment.counted)}", flush=True)
+                tqdm.write(f"{plain(student):<24} {reports.total(rows, assignment.counted)}")
                 if pages:
                     reports.write_feedback(pages, student, rows)
             print(reports.by_exercise(class_rows))

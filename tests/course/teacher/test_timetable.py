@@ -166,13 +166,6 @@ def part(page, title):
     return PAGES[f"teaching/{page}.md"].split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
-def test_each_page_for_teachers_is_short():
-    pages = [page for page in PAGES if page.lower().startswith("teaching")]
-    assert len(pages) == 4
-    for page in pages:
-        assert len(PAGES[page].splitlines()) <= 160, page
-
-
 def test_a_unit_takes_fifty_minutes_and_stands_on_one_notebook_of_the_trail():
     units = PAGES["teaching/units.md"].split("\n## What a student can")[0].split("\n## ")[1:]
     assert len(units) == 3

@@ -13,7 +13,6 @@ import pytest
 from answered import solve_exercises
 
 from course import build, serving
-from course.reader.notebooks.cells import MARKER, code_lines
 
 NAMES = build.names_in(build.ROOT)
 LEVELS = [build.level_of(name) for name in NAMES]
@@ -119,12 +118,6 @@ def test_text_notebooks_and_levels_agree():
 def test_sizes():
     sizes = {path.name: path.stat().st_size for path in build.ROOT.glob("notebooks/*.ipynb")}
     assert max(sizes.values(), default=0) <= 2e6 and sum(sizes.values()) <= 7e6, sizes
-
-
-def test_levels_can_be_read_whole():
-    """What the five notebooks export, and a reader reads, has at most 3,600 lines of code."""
-    cells = [cell.source for name in NAMES for cell in build.from_text(build.ROOT, name).cells]
-    assert sum(code_lines(source) for source in cells if MARKER.match(source)) <= 3600
 
 
 def imported(tree: ast.AST) -> set[str]:

@@ -173,26 +173,6 @@ def test_as_many_undos_as_commands_lead_back_to_the_last_byte(built, commands):
 # What cannot be done.
 
 
-@pytest.mark.parametrize(
-    "arguments, words",
-    [
-        (("reset", "02_kernls"), ["'02_kernls'", "did you mean", "02_kernels"]),
-        (("reset", "xyzzy", "--level"), ["there are 01_hardware, 02_kernels"]),
-        (("reset", ""), ["there are"]),
-        (("reset", "../kernels/.."), ["there are"]),
-        (("catch-up", "9"), ["there are 01_hardware, 02_kernels"]),
-        (("catch-up", "02_kernel"), ["did you mean 02_kernels"]),
-    ],
-)
-def test_an_unclear_name_is_refused(kept, arguments, words, capsys):
-    before = files(kept)
-    work(kept)
-    assert course(kept, *arguments) == 1
-    said = capsys.readouterr().err
-    assert all(word in said for word in words) and said.count("\n") == 1, said
-    assert files(kept).keys() == before.keys() and not set_aside(kept)
-
-
 def refused(root: Path, capsys, *arguments: str) -> str:
     """One line says why, and nothing was changed."""
     before = files(root)

@@ -1,65 +1,36 @@
 """`wheelhouse`: what it downloads is enough for a setup without a network, and a wheelhouse that does not fit is not used."""
 
-import hashlib
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
-import zipfile
-from pathlib import Path
 
 import pytest
+import small_course
+from small_course import WHEEL, open_door
 
 from course.author.setup import environment, wheelhouse
 from course.terminal import causes, stage
 
-ROOT = Path(__file__).resolve().parents[4]
-BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 NOWHERE = {"PIP_INDEX_URL": "http://127.0.0.1:9", "UV_INDEX_URL": "http://127.0.0.1:9", "PIP_RETRIES": "0"}
-WHEEL = "tiny-1.0-py3-none-any.whl"
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A small course whose locks name one package; it lies on a shelf, which stands for the package index."""
-    root, shelf = tmp_path / "a course", tmp_path / "shelf"
-    (root / "course" / "author" / "setup").mkdir(parents=True)
-    (root / "course" / "terminal").mkdir()
+    """A small course whose wheel lies on a shelf, which stands for the package index."""
+    root = small_course.made(tmp_path / "a course")
+    shelf = tmp_path / "shelf"
     shelf.mkdir()
-    own = ["__init__", "__main__", "commands", "author/__init__"]
-    own += [f"author/setup/{name}" for name in ("__init__", "environment", "making", "wheelhouse")]
-    own += [f"terminal/{name}" for name in ("__init__", "arguments", "causes", "kinds", "stage")]
-    for name in (*(f"course/{name}.py" for name in own), "pyproject.toml"):
-        shutil.copy(ROOT / name, root / name)
-    with zipfile.ZipFile(shelf / WHEEL, "w") as wheel:
-        wheel.writestr("tiny.py", "answer = 42\n")
-        wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-        wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr("tiny-1.0.dist-info/RECORD", "")
-    digest = hashlib.sha256((shelf / WHEEL).read_bytes()).hexdigest()
-    for lock in (environment.CORE, environment.TEST):
-        (root / lock).write_text(f"tiny==1.0 --hash=sha256:{digest}\n", encoding="utf-8")
+    (root / WHEEL).rename(shelf / WHEEL)
+    for lock in small_course.LOCKS:
+        (root / lock).write_text((root / lock).read_text(encoding="utf-8").replace(f"./{WHEEL}", "tiny==1.0"))
     for module in (environment, stage, wheelhouse):
         monkeypatch.setattr(module, "ROOT", str(root))
     monkeypatch.delenv("COURSE_WHEELHOUSE", raising=False)
     for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": shelf.as_uri(), "PIP_CONFIG_FILE": os.devnull}.items():
         monkeypatch.setenv(name, value)
     return root
-
-
-def setup(root, **environment):
-    """Set the small course up as a reader's computer would, without uv, without a network."""
-    program = f"import sys; sys.path.insert(0, {str(root)!r}); import course.__main__ as door; door.main(['setup'])"
-    kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP", "TMP") if name in os.environ}
-    home = {"HOME": str(root.parent), "USERPROFILE": str(root.parent), "PATH": "", "PIP_CONFIG_FILE": os.devnull}
-    return subprocess.run(
-        [BASE_PYTHON, "-I", "-S", "-c", program],
-        env=kept | home | NOWHERE | environment,
-        capture_output=True,
-        text=True,
-    )
 
 
 needs_pip = pytest.mark.skipif(
@@ -72,7 +43,7 @@ def test_what_is_downloaded_is_enough_for_a_setup_without_a_network(root, capsys
     assert wheelhouse.wheelhouse([]) == 0
     assert sorted(path.name for path in (root / "wheelhouse").iterdir()) == [wheelhouse.LIST, WHEEL]
     assert "is complete" in capsys.readouterr().out
-    done = setup(root)
+    done = open_door(root, "setup", **NOWHERE)
     assert done.returncode == 0 and "All packages come from" in done.stdout, done
     python = root / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     answer = subprocess.run([python, "-E", "-c", "import tiny; print(tiny.answer)"], capture_output=True, text=True)

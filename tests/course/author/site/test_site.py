@@ -75,7 +75,7 @@ def test_every_picture_has_words(pages):
 
 
 def test_every_public_name_has_its_place(site):
-    """Those of the levels lead to the cell in which they are written, those of levels_more to who takes them apart."""
+    """Those of the levels lead to the cell in which they are written, those of levels_more to the section that shows them."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in (site / "api").glob("*.html")}
     anchors = {name: text for text in texts.values() for name in re.findall(r'id="(levels[\w.]+)"', text)}
     written, apart = names.written(), names.explained()
@@ -90,7 +90,7 @@ def test_every_public_name_has_its_place(site):
             if name not in anchors or ours and not place or place and f'href="{place[1]}"' not in anchors[name]:
                 lost.append(name)
             found, led = found + 1, led + bool(place)
-    assert lost == [] and found > 850 and found - led < 60, (found, led)  # the rest is plain code: see `names.entry`
+    assert lost == [] and found > 850 and led > 600, (found, led)  # the others are in no notebook
 
 
 def test_every_name_that_is_handed_on_is_told(site):
