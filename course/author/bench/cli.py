@@ -6,7 +6,7 @@ import time
 
 from course.author.bench.cases import GROWING, SLOW, cases
 from course.author.bench.libraries import LIBRARIES, install, open_peers
-from course.author.bench.measure import FULL, GROWTH, QUICK, measure, several, starts
+from course.author.bench.measure import FULL, GROWTH, QUICK, colds, measure, several, starts
 from course.author.bench.report import FOLDER, full_name, machine, number, quickest, report
 from course.reader.figures.bench import raced
 from course.terminal.arguments import parser
@@ -44,7 +44,7 @@ def run(wanted, options, given, folder):
     began = f"{datetime.date.today():%d %B %Y}"
     here = machine()
     results = []
-    start_rows = ()
+    start_rows = cold_rows = ()
     chosen = [case for case in cases() if case.section in wanted and options.only in case.family]
     if options.quick:
         chosen = [case for case in chosen if case.threads == 1 and "rings, batch 10," not in case.family]
@@ -67,6 +67,8 @@ def run(wanted, options, given, folder):
                 print(f"{spent:5.0f} s  {case.family} {case.size}: quickest of {len(found)}: {best}", flush=True)
             if threads == 1 and "start" in wanted:
                 start_rows = starts(peers, 1 if options.quick else 3, folder)
+                pythons = {name: peer.python for name, peer in peers.items()}
+                cold_rows = colds(pythons, 3 if options.quick else 7, folder)
         except KeyboardInterrupt:
             print("stopped: what was measured by then is told", flush=True)
             wanted = []
@@ -76,4 +78,4 @@ def run(wanted, options, given, folder):
                 peer.close()
     versions = ", ".join(f"{a['name']} {a['version']}".strip() for a in about)
     ranks = several(given, 1 if options.quick else 5, folder) if "machines" in wanted else ()
-    return report(results, began, here, versions, start_rows, ranks), results
+    return report(results, began, here, versions, start_rows, ranks, cold_rows), results

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import os
 import statistics
 import subprocess
 import tempfile
@@ -176,6 +177,64 @@ def starts(peers, repeats, folder):
             name = f"levels {mode}" if peer.library == "levels" else f"{peer.about['name']} {mode}"
             rows.append((name, kept["import"], cold["first"], kept["first"], kept["memory"], peer.about["bytes"]))
     return rows
+
+
+# a fresh process that trains the line and prints its loss: what it is called -> its library and program in peers/cold/
+COLD = {
+    "levels 3": ("levels", "level_3"),
+    "levels 5": ("levels", "level_5"),
+    "levels 5, levels_more": ("levels", "level_5_more"),
+    "scikit-learn MLP": ("sklearn", "sklearn"),
+    "PyTorch": ("torch", "torch"),
+    "JAX": ("jax", "jax"),
+    "Keras": ("tensorflow", "tensorflow"),
+}
+SAME = 1e-4  # the largest relative distance of a loss from that of level 3: some compute in float32
+
+
+def processor_seconds(command, env):
+    """Return (the processor seconds of a command, all its threads and children, the last line that it prints)."""
+    import resource  # not on Windows
+
+    def spent():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    before = spent()
+    options = {"env": env, "timeout": libraries.PATIENCE, "text": True, "check": True}
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **options)
+    return spent() - before, done.stdout.strip().split("\n")[-1]
+
+
+def colds(pythons, repeats, folder):
+    """Return [(name, processor seconds in each repeat)] of COLD, in turns, for libraries of {library: its Python}.
+
+    A first run fills the caches. What fails, or prints another loss, is named and left out. On Windows there is none.
+    """
+    if os.name == "nt":
+        return []
+    kept = {name: str(Path(folder) / place) for name, place in CACHES.items()}
+    env = environment(1, **kept, PYTHONDONTWRITEBYTECODE="")
+    data = str(tasks.DATA / "linear.csv")
+    programs = Path(__file__).with_name("peers") / "cold"
+    found = {name: [] for name, (library, _) in COLD.items() if library in pythons}
+    loss = None
+    for repeat, name in itertools.product(range(repeats + 1), [*found]):
+        library, program = COLD[name]
+        if name not in found:
+            continue
+        try:
+            spent, printed = processor_seconds([pythons[library], str(programs / f"{program}.py"), data], env)
+            loss = loss or float(printed)
+            if not math.isclose(float(printed), loss, rel_tol=SAME):
+                raise ValueError(f"the loss is {printed}, and that of {next(iter(found))} is {loss}")
+        except (subprocess.SubprocessError, ValueError) as why:
+            print(f"{name}: left out of the cold start ({why})", flush=True)
+            del found[name]
+            continue
+        if repeat:
+            found[name].append(spent)
+    return [*found.items()]
 
 
 def several(given, repeats, folder):

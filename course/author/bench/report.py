@@ -5,6 +5,7 @@ import json
 import math
 import os
 import platform
+import statistics
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
@@ -116,7 +117,7 @@ def made_by():
     return f"<!-- measured by the scripts {hashlib.sha256(json.dumps(texts).encode()).hexdigest()} -->"
 
 
-def report(results, began, here, versions, start_rows=(), ranks=()):
+def report(results, began, here, versions, start_rows=(), ranks=(), cold_rows=()):
     """Return the whole page in Markdown."""
     parts = ["# Results", f"{began}. {here}.\n\n{versions}.", "What is measured, and how: see [README.md](README.md)."]
     if grouped(results, "training"):
@@ -129,6 +130,14 @@ def report(results, began, here, versions, start_rows=(), ranks=()):
         head = "", "import, s", "first epoch, s", "with all kept, s", "memory, MB", "installed, MB"
         rows = [(r[0], *map(number, r[1:4]), *(number(nbytes / 1e6) for nbytes in r[4:])) for r in start_rows]
         parts += ["## The start: one epoch of the rings, Adam, in a fresh process", table(head, rows)]
+    if cold_rows:
+        head = "cold", "processor seconds", "least to most", "of levels 3"
+        first = statistics.median(cold_rows[0][1])
+        rows = []
+        for name, spent in cold_rows:
+            middle = statistics.median(spent)
+            rows.append((name, number(middle), f"{number(min(spent))} to {number(max(spent))}", number(middle / first)))
+        parts += ["## Cold: a fresh process trains the line and prints its loss", table(head, rows)]
     if ranks:
         head = "SGD", "ranks", "levels, µs a step", "PyTorch, µs a step", "its time / ours", "losses apart"
         rows = [(name, n, number(1e6 * a), number(1e6 * b), number(c), f"{d:.0e}") for name, n, a, b, c, d in ranks]

@@ -307,3 +307,33 @@ def test_a_name_that_nothing_has_is_refused_with_the_names_there_are():
         SystemExit, match="--only zzz: nothing that is measured has this in its name. There are: .*rings"
     ):
         cli.main(["--quick", "--only", "zzz"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell the processor seconds of a child")
+def test_a_cold_start_counts_the_whole_process_and_names_who_computes_something_else(tmp_path, monkeypatch, capsys):
+    """All programs for libraries that the course has print the same loss; one for another data set does not."""
+    pythons = {"levels": sys.executable, "sklearn": sys.executable}
+    found = dict(measure.colds(pythons, 1, tmp_path))
+    assert [*found] == ["levels 3", "levels 5", "levels 5, levels_more", "scikit-learn MLP"]
+    assert all(len(spent) == 1 and spent[0] > 0.05 for spent in found.values())  # Python and NumPy take more
+    spent = {
+        "level_3": (0.5, "4.97"),
+        "level_5": (0.7, "4.98"),
+        "level_5_more": (0.4, "4.97"),
+        "sklearn": (1.5, "4.97"),
+    }
+    monkeypatch.setattr(measure, "processor_seconds", lambda command, env: spent[Path(command[1]).stem])
+    rows = measure.colds(pythons, 3, tmp_path)
+    assert dict(rows) == {"levels 3": [0.5] * 3, "levels 5, levels_more": [0.4] * 3, "scikit-learn MLP": [1.5] * 3}
+    assert "levels 5: left out of the cold start (the loss is 4.98" in capsys.readouterr().out
+    page = report.report([], "today", "here", "these", cold_rows=rows)
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
+    assert ["scikit-learn MLP", "1.50", "1.50 to 1.50", "3.00"] in lines
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell the processor seconds of a child")
+def test_the_seconds_of_a_child_count_its_own_children():
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}]); print('a'); print('b')"
+    spent, printed = measure.processor_seconds([sys.executable, "-c", parent], libraries.environment(1))
+    assert spent >= 0.3 and printed == "b"
