@@ -22,7 +22,7 @@ CONDA = {"huggingface-hub": "huggingface_hub", "playwright": "playwright-python"
 def ready(lock):
     """Return whether `.venv` is complete and matches the current lock. This reads a few files and starts no process."""
     stamp = finished()
-    return stamp is not None and stamp["locks"].get(lock) == digest(lock)
+    return stamp is not None and stamp["locks"].get(lock) == digest(lock) and not gone(stamp)
 
 
 def finished():
@@ -37,6 +37,20 @@ def finished():
     if inside() and stamp["python"] != version_text(sys.version_info):
         return None  # the system's python3 has another version now, and does not find the packages
     return stamp
+
+
+def installed(packages):
+    """Return the modules and packages in a folder of `.venv`, as ["jupyterlab", "numpy", …]."""
+    others = re.compile(r".*\.(dist-info|egg-info|pth)|__pycache__")
+    return sorted(re.sub(r"\.py$", "", name) for name in os.listdir(packages) if not others.fullmatch(name))
+
+
+def gone(stamp):
+    """Return what setup had installed and is no longer in `.venv`: somebody, or a virus scanner, has removed it."""
+    if "installed" not in stamp:  # an older version of the course wrote it
+        return []
+    packages = os.path.join(VENV, stamp["packages"])
+    return sorted({*stamp["installed"]} - {*(installed(packages) if os.path.isdir(packages) else ())})
 
 
 def as_written(path):

@@ -38,13 +38,19 @@ def make(lock):
     stamp = environment.finished()
     if stamp and stamp["installer"] == "uv" and not uv:
         stamp = None  # an environment made by uv has no pip for an update
+    gone = environment.gone(stamp) if stamp else []
+    if "pip" in gone:
+        stamp = None
     if stamp and TEST in stamp["locks"]:
         lock = TEST  # the packages that `test` added are kept, and updated too
     megabytes = environment.MEGABYTES[lock]
     check_machine(uv, megabytes - (environment.MEGABYTES[CORE] if stamp else 0))
     installer = "uv" if uv else "pip"
     began = time.time()
-    if stamp and lock not in stamp["locks"]:
+    if stamp and gone:
+        few = ", ".join(gone[:3]) + f" and {len(gone) - 3} more" * (len(gone) > 3)
+        print(f"Repairing .venv with {installer}: {few} {'are' if gone[1:] else 'is'} missing in it", flush=True)
+    elif stamp and lock not in stamp["locks"]:
         print(f"Adding the packages of the tests to .venv, with {installer} (once)", flush=True)
     elif stamp:
         print(f"Bringing .venv up to date with {installer}: the course needs other packages now", flush=True)
@@ -55,9 +61,11 @@ def make(lock):
     else:
         remove_venv()
         make_empty(uv, began)
-    version = install(uv, lock, "" if stamp else "step 2 of 2, ", began)
+    version, packages = install(uv, lock, "" if stamp else "step 2 of 2, ", began, anew=bool(stamp and gone))
     locks = {name: environment.digest(name) for name in ([CORE, TEST] if lock == TEST else [CORE])}
     made = {"root": environment.as_written(ROOT), "python": version, "installer": installer, "locks": locks}
+    made["packages"] = os.path.relpath(packages, VENV)
+    made["installed"] = environment.installed(packages)
     with open(STAMP, "w", encoding="utf-8") as file:
         json.dump(made, file, indent=1)
 
@@ -73,8 +81,11 @@ def make_empty(uv, began):
     stage("making .venv", by_uv if uv else [python, "-m", "venv", VENV], "step 1 of 2, ", began)
 
 
-def install(uv, lock, step, began):
-    """Install the packages of a lock, and make the course importable. Returns the Python version of `.venv`."""
+def install(uv, lock, step, began, anew=False):
+    """Install the packages of a lock, and make the course importable.
+
+    anew: also those that are there already. Returns the Python version of `.venv`, and the folder of its packages.
+    """
     question = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('purelib'))"
     answer = subprocess.check_output([PYTHON, "-c", question], universal_newlines=True, cwd=ROOT)
     version, packages = answer.splitlines()
@@ -82,12 +93,14 @@ def install(uv, lock, step, began):
     # compiled: most modules are never imported, and Python compiles the others on import. (By default, uv does not.)
     command = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install", "--no-compile"]
     command += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
+    if anew:
+        command.append("--reinstall" if uv else "--force-reinstall")
     stage("installing packages", command + ["-r", os.path.join(ROOT, lock)], step, began)
     # With this file, notebooks and scripts in any folder can import `levels` and `course`. The path is relative, and so
     # ASCII: Python before 3.13 reads it in the locale's encoding, which under LC_ALL=C has no accented letters.
     with open(os.path.join(packages, "levels-course.pth"), "w", encoding="ascii") as file:
         file.write(os.path.relpath(ROOT, packages) + "\n")
-    return version
+    return version, packages
 
 
 def remove_venv():
