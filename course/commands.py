@@ -80,7 +80,7 @@ def open_lab(arguments, opened):
     from course.reader.notebooks import names
 
     desk = names.ROOT / names.MINE
-    server = jupyterlab.running(desk)
+    server = jupyterlab.running(desk) or jupyterlab.started_elsewhere(names.ROOT, desk)
     if server is None or "--help" in arguments:
         return hand_over(workspace.lab_command(names.ROOT, arguments, opened))
     address = jupyterlab.address(server["url"], workspace.page_of(opened), server["token"])

@@ -5,10 +5,14 @@
 
 import json
 import os
+import time
 import urllib.request
 from pathlib import Path
 
+from course.terminal.stage import try_lock
+
 CUSTOM = "custom"  # the folder beside this file with custom.css
+LOCKS = []  # open files: the lock on a file lasts until it is closed
 
 
 def _jupyter_server_extension_points() -> list[dict]:
@@ -47,6 +51,26 @@ def running(folder: Path) -> dict | None:
         same = os.path.realpath(server.get("root_dir", "")) == os.path.realpath(folder)
         if same and answers(server["url"]):
             return server
+    return None
+
+
+def started_elsewhere(root: Path, desk: Path, patience: float = 120) -> dict | None:
+    """Return the server that another `course lab` is just starting on this desk, or None if there is no such command.
+
+    Then this process holds the lock of the desk until it ends, and so does JupyterLab, which takes its place.
+    """
+    (root / ".course").mkdir(exist_ok=True)
+    if LOCKS:
+        return None
+    file = open(root / ".course" / "lab.lock", "a")  # noqa: SIM115  it stays open
+    until = time.time() + patience
+    while not try_lock(file) and time.time() < until:
+        if server := running(desk):
+            file.close()
+            return server
+        time.sleep(0.2)
+    os.set_inheritable(file.fileno(), True)
+    LOCKS.append(file)
     return None
 
 

@@ -15,6 +15,7 @@ from jupyter_server.serverapp import list_running_servers
 from course import build, commands
 from course.author.setup import homes, lab, workspace
 from course.reader.notebooks import names
+from course.terminal.stage import try_lock
 
 HOMES = "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "MPLCONFIGDIR"
 
@@ -111,6 +112,28 @@ def test_one_lab_on_a_desk(started, project, monkeypatch, capsys):
         said == f"JupyterLab is already open in this folder: {address}lab/tree/trail/1_hardware.ipynb?token={token}\n"
     )
     assert not handed
+
+
+def test_of_two_labs_at_once_the_second_opens_the_first(project, monkeypatch, capsys):
+    """The first holds a lock until it ends, and it takes seconds until its server is listed."""
+    found = [None, None, None, {"url": "http://127.0.0.1:9/", "token": "x"}]
+    handed = []
+    monkeypatch.setattr(names, "ROOT", project)
+    monkeypatch.setattr(commands, "hand_over", handed.append)
+    monkeypatch.setattr(lab, "running", lambda folder: found.pop(0))
+    monkeypatch.setattr(lab, "LOCKS", [])
+    with open(project / ".course" / "lab.lock", "a") as first:
+        assert try_lock(first)
+        commands.open_lab(["--no-browser"], None)
+    assert handed == found == [] and capsys.readouterr().out == (
+        "JupyterLab is already open in this folder: http://127.0.0.1:9/lab/tree/map.md?token=x\n"
+    )
+    monkeypatch.setattr(lab, "running", lambda folder: None)
+    commands.open_lab(["--no-browser"], None)  # the first has ended
+    assert len(handed) == 1
+    with open(project / ".course" / "lab.lock", "a") as third:
+        assert not try_lock(third)
+    lab.LOCKS.pop().close()
 
 
 def a_server(port, listening):
