@@ -21,16 +21,14 @@ CAUSES = {  # {pattern in an installer's output: its meaning}; the first that ma
     " Is there a proxy or a virus scanner in between?",
     r"do not match the hashes|hash mismatch": "a downloaded file does not match its hash in the lock. Try again.",
 }
-# uv says whether the index has a version. pip says the same of a package that is not there and of one without a build.
-OF_UV = {
-    r"(?P<name>[\w.-]+)==(?P<version>\S+) has no (\w+ )?wheels": True,
-    r"python version .* does not satisfy .* and (?P<name>[\w.-]+)==(?P<version>\S+) depends on": True,
-    r"because (?P<name>[\w.-]+) was not found in": False,
-    r"no version of (?P<name>[\w.-]+)==(?P<version>\S+)": False,
-}
-OF_PIP = r"no matching distribution found for (?P<name>[\w.-]+)(==(?P<version>\S+))?"
-# What pip says with -vv of a file that does not fit.
-UNFIT = r"skipping link: none of the wheel's tags|skipping link: no sources permitted|link requires a different python"
+# How uv and pip name a package that they cannot find. pip says the same of one that lacks a build.
+LACKING = (
+    r"(?P<package>[\w.-]+==\S+) has no (\w+ )?wheels",
+    r"python version .* does not satisfy .* and (?P<package>[\w.-]+==\S+) depends on",
+    r"because (?P<package>[\w.-]+) was not found in",
+    r"no version of (?P<package>[\w.-]+==\S+)",
+    r"no matching distribution found for (?P<package>[\w.-]+(==\S+)?)",
+)
 
 
 def machine(version):
@@ -38,35 +36,19 @@ def machine(version):
     return f"{platform.system()} {platform.machine()}, Python {version}"
 
 
-def cause(output, status, ask=lambda requirement: ""):
-    """Return why the installer ended with this status.
-
-    ask(requirement): what pip prints, with -vv, when it is asked for this package alone.
-    """
-    told = plain(output)
-    if told:
-        return told
-    words = " ".join(output.replace("│", " ").split())  # uv breaks its lines
-    for pattern, exists in OF_UV.items():
-        found = re.search(pattern, words, re.I)
-        if found:
-            return unavailable(exists, **found.groupdict())
-    found = re.search(OF_PIP, words, re.I)
-    if not found:
-        return f"the installer ended with status {status}."
-    if os.environ.get("PIP_NO_INDEX"):
-        return "pip is set to use no network.\nUnset PIP_NO_INDEX, or make a wheelhouse on another computer."
-    name, version = found["name"], found["version"]
-    answer = ask(found[0].split()[-1])
-    return plain(answer) or unavailable(is_there(answer, name, version or ""), name, version)
-
-
-def plain(output):
-    """Return the meaning of what an installer printed, if one of the patterns in CAUSES occurs there, or ""."""
+def cause(output, status):
+    """Return why the installer ended with this status."""
     for pattern, meaning in CAUSES.items():
         if re.search(pattern, output, re.I):
             return meaning + (about_the_proxy() if pattern == UNREACHABLE else "")
-    return ""
+    words = " ".join(output.replace("│", " ").split())  # uv breaks its lines
+    for pattern in LACKING:
+        found = re.search(pattern, words, re.I)
+        if found and os.environ.get("PIP_NO_INDEX"):
+            return "pip is set to use no network.\nUnset PIP_NO_INDEX, or make a wheelhouse on another computer."
+        if found:
+            return unavailable(found["package"].replace("==", " "))
+    return f"the installer ended with status {status}."
 
 
 def about_the_proxy():
@@ -78,23 +60,11 @@ def about_the_proxy():
     return "Check the network. Behind a proxy, set HTTPS_PROXY."
 
 
-def unavailable(exists, name, version=None):
-    """Return why a package cannot be installed: the index has this version, but no file for this machine; or has none.
-
-    exists: whether the index has this version.
-    """
-    package = f"{name} {version}" if version else name
-    if exists:
-        return f"{package} has no ready-made build for this machine: {machine(platform.python_version())}."
+def unavailable(package):
+    """Return why a package cannot be installed: it has no file for this machine, or the index does not have it."""
     return (
-        f"the package index that is set here does not have {package}.\n"
-        "Is it a mirror, such as a company's? Then it must get this package, or you use another index. It is set in\n"
+        f"{package} has no ready-made build for this machine: {machine(platform.python_version())}.\n"
+        f"Or the package index that is set here does not have {package}: is it a mirror, such as a company's?\n"
+        "Then it must get this package, or you use another index. It is set in\n"
         "PIP_INDEX_URL or in the settings that `pip config list` shows; for uv, in UV_DEFAULT_INDEX or in uv.toml."
     )
-
-
-def is_there(output, name, version):
-    """Return whether pip, asked with -vv, found files of this version that do not fit this machine."""
-    file = "[-_.]+".join(re.split("[-_.]+", name)) + "-" + re.escape(version) + r"(-|\.tar|\.zip)"
-    unfit = [line for line in output.splitlines() if re.search(UNFIT, line, re.I)]
-    return any(re.search(file, line, re.I) for line in unfit)

@@ -81,10 +81,5 @@ def stage(title, command, step="", began=None):
         print("\r" + " " * width + "\r" if terminal else "", end="")
     if status:
         tail = "\n".join("  " + line.rstrip()[:160] for line in lines[-12:])
-
-        def ask(requirement):
-            alone = command[: command.index("-r")] + ["-vv", requirement] if "-r" in command else None
-            return subprocess.run(alone, **settings).stdout if alone else ""
-
-        fail(f"{tail}\n\nStopped while {title}: {cause(''.join(lines), status, ask)}")
+        fail(f"{tail}\n\nStopped while {title}: {cause(''.join(lines), status)}")
     print(f"  {time.time() - started:3.0f} s  {step}{title}: done", flush=True)

@@ -191,6 +191,7 @@ class Fit(Pass, Callback):
         if self.model.training is not self.training:
             raise RuntimeError("fit: a callback has compiled the model anew; call compile before fit, or after it")
         logs = super().run()
+        self.training.check_steps()
         return self.model.in_order(logs)
 
     def looks(self):

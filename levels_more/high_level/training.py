@@ -2,6 +2,8 @@
 
 from contextvars import ContextVar
 
+import numpy as np
+
 from levels import mid_level
 from levels.low_level import as_tensor
 from levels.support.checks import check_positive, lookup
@@ -142,3 +144,11 @@ class Training(Reconstructible):
                 each[-1] = share * each[-1]
         first, *others = each + model.losses
         return sum(others, first)
+
+    def check_steps(self):
+        """Raise OverflowError if a schedule's count of steps can no longer grow: 2²⁴ + 1 is 2²⁴ in float32."""
+        steps = getattr(self.optimizer, "iterations", None)
+        scheduled = callable(vars(self.optimizer).get("rate"))
+        if scheduled and steps is not None and steps.dtype == np.float32 and float(steps) == 2.0**24:
+            cure = "train in float64, or let the learning rate be a number"
+            raise OverflowError(f"the optimizer has taken {2**24:,} steps, and float32 counts no further: {cure}")

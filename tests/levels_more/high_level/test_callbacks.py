@@ -23,7 +23,7 @@ from levels_more.high_level import (
     TensorBoard,
     TerminateOnNaN,
 )
-from levels_more.mid_level import SGD, Dataset, Dense
+from levels_more.mid_level import SGD, Dataset, Dense, ExponentialDecay
 
 TASK = tasks.linear()
 X, Y = TASK.x[:64], TASK.y[:64]
@@ -444,6 +444,16 @@ def test_a_plateau_never_raises_the_rate():
     plateau = ReduceLROnPlateau("loss", factor=0.5, patience=0, min_lr=1e-2, min_delta=1e9)
     net.fit(*SMALL, epochs=3, verbose=0, callbacks=[plateau])
     assert float(net.optimizer.learning_rate) == pytest.approx(1e-4)
+
+
+def test_a_schedule_whose_count_stands_still_is_refused():
+    small = Sequential([Dense(1)])
+    small.compile(SGD(ExponentialDecay(1e-4, 10, 0.9)), "mse")
+    x, y = X.astype("f4"), Y.astype("f4")
+    small.fit(x, y, verbose=0)
+    small.optimizer.iterations.assign(np.float32(2**24 - 1))
+    with pytest.raises(OverflowError, match="16,777,216 steps, and float32 counts no further"):
+        small.fit(x, y, batch_size=2, verbose=0)
 
 
 def test_a_second_training_puts_no_worse_model_in_the_place_of_the_best(tmp_path):
