@@ -2,8 +2,10 @@
 
 A program depends on the function's code, on the globals and closure cells that it reads, on the functions that it
 calls, on the dtype, and on the versions of Python, NumPy and numba. So the hash of a changed program is another one. A
-program that depends on a value without a description, such as a dict or an array, is compiled but not kept. (numba's
-own cache checks only the function's file, and returns the old program if what it calls has changed.)
+program that depends on a value without a description, such as a dict or an array, is compiled but not kept. Neither is
+one that reads the module `numba`: a kept program that calls `numba.get_num_threads` would jump to an address that only
+its compilation registers (numba 0.68.1). (numba's own cache checks only the function's file, and returns the old
+program if what it calls has changed.)
 """
 
 import dis
@@ -55,7 +57,7 @@ def described(value):
         return f"{type(value).__name__}({', '.join(map(described, value))})"
     if isinstance(value, _PLAIN):
         return f"{type(value).__name__} {value!r}"
-    if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in ("math", "numpy", "numba", "llvmlite"):
+    if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in ("math", "numpy", "llvmlite"):
         return value.__name__
     raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
 
@@ -118,8 +120,11 @@ class _Cache:
 
     def load_overload(self, types, context):
         from numba.core.compiler import CompileResult
+        from numba.core.runtime import rtsys
+        from numba.cpython import hashing  # noqa: F401 - with it numba registers an address that programs call
 
-        context.refresh()  # loads numba's own functions first, which this one may call
+        # a program needs addresses alone: what else numba's own cache loads first takes half a second
+        rtsys.initialize(context)
         data = cache_get(f"{self.name} {types} {context.codegen().magic_tuple()}")
         return data and CompileResult._rebuild(context, *pickle.loads(data))
 

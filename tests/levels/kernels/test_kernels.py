@@ -525,6 +525,46 @@ def test_a_program_has_another_hash_if_anything_that_it_is_made_of_is_another():
     assert len({*hashes.split()}) == 6 and hashes.endswith(" None\n")
 
 
+KEPT = """
+import sys
+import numba
+import numpy as np
+from levels.support import compiled
+
+def loaded(self, types, result):
+    raise AssertionError("this program was to be in the cache")
+
+def calls_much(out, x):
+    kept = [x[0]]
+    kept.append(np.sort(x)[0] + np.random.random() * 0.0)
+    if kept[1] > 100.0:
+        raise ValueError("too large")
+    print(hash("abc") * 0.0)
+    out[0] = kept[0] + kept[1] + np.zeros(3).sum()
+
+def asks_numba(out, x):
+    out[0] = numba.get_num_threads()
+
+if sys.argv[1] == "again":
+    compiled._Cache.save_overload = loaded
+out, x = np.zeros(1), np.array([3.0, 1.0])
+compiled.compile_cpu(calls_much, x.dtype)(out, x)
+assert out[0] == 4.0
+compiled._Cache.save_overload = lambda *given: None
+program = compiled.compile_cpu(asks_numba, x.dtype)
+program(out, x)
+assert out[0] >= 1.0 and program.py_func.hash is None
+"""
+
+
+def test_a_kept_program_runs_in_a_process_that_compiles_nothing(tmp_path):
+    """It finds each address that it calls. One that numba registers only while it compiles is not kept: it would crash."""
+    for run in ("first", "again"):
+        env = environment(ROOT) | {"LEVELS_CACHE": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", KEPT, run], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
 def branchless(x):
     return x * (x > 0)
 
