@@ -1429,7 +1429,7 @@ level_1 = hardware.tasks
 functions = reference.linear_regression, level_1.linear_regression, linear_regression
 line = compare.measure(task, *functions, last=500)
 functions = reference.dnn_classifier, level_1.dnn_classifier, dnn_classifier
-net = compare.measure(rings, *functions, last=100, repeats=1)
+net = compare.measure(rings, *functions, last=50, repeats=1)
 print("per step   lines  operations  launches    bytes  last loss")
 for name, found in {"the line": line, "the net": net}.items():
     here = found.rows[-1]

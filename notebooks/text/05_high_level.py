@@ -839,7 +839,7 @@ checks.answer_to("05-patience")
 
 # %% [markdown]
 # Now a net with 193 weights learns the sex of only 60 penguins, so it can learn them by heart. First we train it for
-# 100 epochs. Then we start again from the same weights, with a patience of ten. (A note will say that the
+# 60 epochs. Then we start again from the same weights, with a patience of ten. (A note will say that the
 # step has too many numbers for one program. So its kernels are called one by one.)
 
 # %%
@@ -853,9 +853,9 @@ others = penguins.x_test, penguins.y_test
 def trained(*callbacks):
     RANDOM.seed(1)
     net = Sequential([Dense(32, "relu"), Dense(1, "sigmoid")])
-    net.compile(Adam(0.03), "binary_crossentropy")
+    net.compile(Adam(0.05), "binary_crossentropy")
     callbacks = [HeldOut(*others), *callbacks]
-    net.fit(*few, batch_size=30, epochs=100, verbose=0, callbacks=callbacks)
+    net.fit(*few, batch_size=30, epochs=60, verbose=0, callbacks=callbacks)
     return net
 
 
@@ -1026,7 +1026,7 @@ from course.reader.inspection import tour
 
 regressions = [*(level.tasks.linear_regression for level in levels), linear_regression]
 line = compare.measure(task, reference.linear_regression, *regressions, last=1000)
-net = compare.measure(rings, reference.dnn_classifier, *trainers, last=100, repeats=1)
+net = compare.measure(rings, reference.dnn_classifier, *trainers, last=50, repeats=1)
 
 # %% [markdown]
 # The predictions come from the formula of level 1: launches · time of a launch + max(operations / peak, bytes /
