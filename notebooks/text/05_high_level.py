@@ -997,8 +997,8 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # We train each task in eight versions, and measure them. One version is plain Python, `course/reader/reference.py`, which
 # defines the arithmetic of all levels. Level 1 has two versions, in float64 and in float32. Level 3 has two: op by op
-# (eager), and compiled. (To save time, plain Python, level 2 and 3 eager train the net for the last hundred steps only.
-# They start from the weights that level 1 has by then.)
+# (eager), and compiled. (To save time, plain Python, level 2 and 3 eager train only the last thousand steps of the line,
+# and the last fifty of the net. They start from the weights that level 1 has by then.)
 
 # %% tags=["hide-input"]
 # a question: run me

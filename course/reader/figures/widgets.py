@@ -75,7 +75,8 @@ class Explorer:
                 line.value = spoken(picture.text)
             except Exception as error:  # the old picture stays
                 line.value = spoken(f"{type(error).__name__}: {error}")
-            in_idle_time(draw_ahead, key, presses(sliders, change))
+            if change:  # at first, the kernel may have other cells to run
+                in_idle_time(draw_ahead, key, presses(sliders, change))
 
         def draw_ahead(key, keys):
             """Draw the pictures that the next key press may need, one at a time, so that it is answered at once."""
@@ -90,12 +91,11 @@ class Explorer:
         return VBox([*sliders, image, line])
 
 
-def presses(sliders, last=None):
+def presses(sliders, last):
     """The indices of all sliders after one press of an arrow key, for each key; first, that which repeats the last."""
     at = [slider.index for slider in sliders]
     moves = [(slider, step) for slider in sliders for step in (1, -1) if 0 <= slider.index + step < len(slider.options)]
-    if last is not None:
-        moves.sort(key=lambda move: move != (last["owner"], 1 if last["new"] > last["old"] else -1))
+    moves.sort(key=lambda move: move != (last["owner"], 1 if last["new"] > last["old"] else -1))
     return [tuple(k + step * (s is slider) for s, k in zip(sliders, at, strict=True)) for slider, step in moves]
 
 
