@@ -174,7 +174,7 @@ print(f"the program alone {alone * 1e6:.2f} µs")
 # Which program runs, and which `out` is right? The op, the shapes and the dtypes decide that, and not the numbers
 # in the arrays. So one search and one check are enough for all calls with the same op, shapes and dtypes.
 #
-# ## A plan, made once (5 min)
+# ## A plan, made once (6 min)
 #
 # A **plan** says what a call with these shapes and dtypes will do. It holds the Spec of the result, the number of
 # bytes that are moved, and the program. Its `run` runs the program. Its `start` first checks an `out` that a caller
@@ -1160,7 +1160,7 @@ KERNELS
 # %% [markdown]
 # **A good place to stop.** All kernels of both tasks are in the table.
 #
-# ## The two tasks on this level (18 min)
+# ## The two tasks on this level (19 min)
 #
 # ### Data
 #

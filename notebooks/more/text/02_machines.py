@@ -132,7 +132,7 @@ checks.answer_to("02-machines-threads")
 # %% [markdown]
 # ## Products on three machines (5 min)
 #
-# On the GPU the plain kernel has one thread per number of the result, so each input number is read once for each row or
+# On the GPU a plain kernel has one thread per number of the result, so each input number is read once for each row or
 # column. With tiles in shared memory, a whole block reads it from device memory only once. On the TPU the array
 # multiplies, with inputs rounded to bfloat16.
 

@@ -25,7 +25,7 @@ from levels_more.mid_level import RANDOM, Adam, Dense, Layer
 task = tasks.linear()
 
 # %% [markdown]
-# ## Three ways to a model (15 min)
+# ## Three ways to a model (16 min)
 #
 # The first way is `Sequential`, a row of layers. That is not enough for a model with two inputs, or with a path around
 # a layer. For such a model you say which layer gets which output. You start from an `Input`, a placeholder for numbers
