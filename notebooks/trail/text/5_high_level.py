@@ -42,7 +42,8 @@ levels = hardware, kernels, low_level, mid_level, high_level
 for level in levels:
     train = partial(level.tasks.linear_regression, *given)
     loss = train().losses[-1]
-    taken = timeit.timeit(train, number=1) / 8000  # the second time, when every kernel is compiled
+    # the second time, when every kernel is compiled
+    taken = timeit.timeit(train, number=1) / 8000
     print(f"{level.__name__:17} {taken * 1e6:6.2f} µs per step, ", end="")
     print(f"last loss {loss:.4g} ({loss.hex()})")
 

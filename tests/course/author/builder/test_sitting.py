@@ -61,7 +61,7 @@ def desk(tmp_path_factory):
     return Desk(tmp_path_factory.mktemp("sitting").resolve() / "copy")
 
 
-RECORD = "100 steps in a fresh process, and the losses of record"
+RECORD = "25 steps in a fresh process, and the losses of record"
 
 
 def test_it_says_what_is_finished_and_what_is_the_courses(desk):
