@@ -47,7 +47,7 @@ DAY = [
             "Your own kernel",
         ),
     ),
-    ("One exercise of notebook 01 or 02, each student alone", 25),
+    ("One exercise of notebook 01 or 02, each student alone", 20),
     ("Lunch", 60),
     (
         "03_low_level",

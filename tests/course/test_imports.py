@@ -53,7 +53,7 @@ HEAVY = {
     "nbclient",
     "nbformat",
 }
-HEAVY |= {"onnx", "playwright", "torch"}
+HEAVY |= {"onnx", "playwright", "torch", "tqdm"}
 NOT_EVERYWHERE = {"fcntl", "msvcrt", "resource", "tomllib", "importlib.metadata"}
 # The command line loads what its command needs. The others stand where they are for a reason that is written there.
 OWN = {"__main__.py", "commands.py", "author/setup/warmup.py", "teacher/sandbox/isolation.py", "author/bench/worker.py"}
