@@ -177,8 +177,8 @@ print(f"the program alone {alone * 1e6:.2f} µs")
 # ## A plan, made once (6 min)
 #
 # A **plan** says what a call with these shapes and dtypes will do. It holds the Spec of the result, the number of
-# bytes that are moved, and the program. Its `run` runs the program. Its `start` first checks an `out` that a caller
-# passes. Three arguments of `Plan` need a word:
+# bytes that are moved, and the program. `run` calls the program on buffers. `start` does the same, but first checks
+# the buffer that a caller has chosen for the result. Three arguments of `Plan` need a word:
 #
 # - `lower` is a function without arguments that returns the compiled program. It is called when the plan first runs.
 # - `views` are the shapes in which the program sees the arrays: first the result's, then those of the inputs. A loop
@@ -224,7 +224,7 @@ class Plan:
         `attrs` are all attributes of this launch: name -> value.
         """
         program = self.compiled or compiled_once(self)
-        values = map(attrs.get, self.numbers)
+        values = [attrs[name] for name in self.numbers]
         program(out.data, *[x.data for x in reads], *values)
         self.launches += 1
         return out

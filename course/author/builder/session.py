@@ -96,20 +96,37 @@ def level(name: str, *tasks) -> None:
     """Build the level of the saved notebook `name`, and check that these tasks give the same losses in it as here."""
     if HOME[0] != ROOT and (told := own_file.missing(ROOT, name) or own_file.another(ROOT, name)):
         raise BuildError(told)
+    names = [task.__name__ for task in tasks]
+    with (
+        site() as root,
+        tempfile.TemporaryDirectory() as folder,
+        started(root, FRESH, level_of(name), folder, *names) as fresh,
+    ):
+        build_level(root, name)
+        compare_fresh(fresh, Path(folder), level_of(name), tasks)
+
+
+def build_level(root: Path, name: str) -> None:
+    """Write the level of the saved notebook `name` into a folder, and print its rooms."""
     notebook = read_notebook(ROOT, name, MINE if HOME[0] != ROOT else "notebooks")
     find_unsaved(notebook, RAN)
     files = export(notebook, name)
-    with site() as root:
-        write_level(root, name, files)
-        importlib.invalidate_caches()
-        print(f"{MINE}/" * (root == ROOT / MINE) + f"levels/{level_of(name)}")
-        for file, (text, _) in files.items():
-            if file != "__init__.py":
-                print(f"  {file:<20} {code_lines(text):>4} lines of code")
-        if told := written_by(notebook, name):
-            print(told)
-        if tasks:
-            compare_fresh(root, level_of(name), tasks)
+    write_level(root, name, files)
+    importlib.invalidate_caches()
+    print(f"{MINE}/" * (root == ROOT / MINE) + f"levels/{level_of(name)}")
+    for file, (text, _) in files.items():
+        if file != "__init__.py":
+            print(f"  {file:<20} {code_lines(text):>4} lines of code")
+    if told := written_by(notebook, name):
+        print(told)
+
+
+def started(root: Path, code: str, *arguments: str) -> subprocess.Popen:
+    """Start a process that runs `code` with the `levels` in this folder. It reads a line of its input before it imports
+    the level, so that it can prepare its work while the level is built."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(command, cwd=root, env=environment(root, ROOT), text=True, **pipes)
 
 
 def written_by(notebook, name: str) -> str:
@@ -162,30 +179,30 @@ import numpy as np
 from course.reader import tasks
 
 level, folder, *names = sys.argv[1:]
-for name in names:
-    task = tasks.FOR[name]()
+given = {{name: tasks.FOR[name]() for name in names}}
+input()
+importlib.invalidate_caches()
+for name, task in given.items():
     fit = getattr(importlib.import_module("levels." + level), name)
     losses = fit(task.x, task.y, task.weights, task.batches[:{STEPS}], task.learning_rate).losses
     np.save(f"{{folder}}/{{name}}.npy", losses)
 """
 
 
-def compare_fresh(root: Path, level: str, fits) -> None:
-    """Run tasks here and, with the `levels` in this folder, in a new process. Raises BuildError if any bit differs."""
-    names = [fit.__name__ for fit in fits]
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", FRESH, level, folder, *names]
-        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-        with subprocess.Popen(command, cwd=root, env=environment(root, ROOT), **pipes) as fresh:
-            here = [losses_here(fit) for fit in fits]  # at the same time
-            errors = fresh.communicate()[1]
-        paths = [Path(folder) / f"{name}.npy" for name in names]
-        if fresh.returncode:
-            failed = next((path.stem for path in paths if not path.exists()), names[-1])
-            last = "\n".join(errors.strip().split("\n")[-5:])
-            raise BuildError(f"{failed} of levels.{level} fails in a fresh process:\n{last}")
-        for name, ours, path in zip(names, here, paths, strict=True):
-            compare_losses(level, name, ours, np.load(path))
+def compare_fresh(fresh: subprocess.Popen, folder: Path, level: str, fits) -> None:
+    """Run tasks here and in the new process, which saves its losses in `folder`. Raises BuildError if a bit differs."""
+    with contextlib.suppress(OSError):  # if the process has ended, its error is read below
+        fresh.stdin.write("\n")
+        fresh.stdin.flush()
+    here = [losses_here(fit) for fit in fits]  # at the same time
+    _, errors = fresh.communicate()
+    paths = [folder / f"{fit.__name__}.npy" for fit in fits]
+    if fresh.returncode:
+        failed = next((path.stem for path in paths if not path.exists()), paths[-1].stem)
+        last = "\n".join(errors.strip().split("\n")[-5:])
+        raise BuildError(f"{failed} of levels.{level} fails in a fresh process:\n{last}")
+    for fit, ours, path in zip(fits, here, paths, strict=True):
+        compare_losses(level, fit.__name__, ours, np.load(path))
 
 
 def losses_here(fit):

@@ -2,13 +2,12 @@
 
 import importlib
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 from course.author.builder.export import export
-from course.author.builder.files import environment, write_level
-from course.author.builder.session import find_unsaved, site, written_by
+from course.author.builder.files import write_level
+from course.author.builder.session import find_unsaved, site, started, written_by
 from course.reader.notebooks import own_file
 from course.reader.notebooks.cells import MARKER, BuildError, code_lines, halves
 from course.reader.notebooks.names import MINE, ROOT, level_of
@@ -16,22 +15,27 @@ from course.reader.notebooks.running import HOME, RAN
 from course.reader.notebooks.stored import read_notebook
 
 STEPS = 25  # most of the time goes into plain Python; the tests compare more
-# Runs both tasks, and prints for each the first step whose loss differs from that of the arithmetic of record.
+# Runs both tasks by the arithmetic of record, waits for a line of input, and runs them on the level, built by then.
+# Prints for each task the first step whose loss differs.
 CHECK = f"""
 import importlib, sys
 from course.reader import reference, tasks
 from levels.support.elementary import exp, log
 
-level = importlib.import_module("levels." + sys.argv[1])
 of_record = {{
     "linear_regression": reference.linear_regression,
     "dnn_classifier": lambda *task: reference.dnn_classifier(*task, exp=exp, log=log),
 }}
+runs = []
 for name, train in of_record.items():
     task = tasks.FOR[name]()
     given = task.x, task.y, task.weights, task.batches[:{STEPS}], task.learning_rate
+    runs.append((name, given, train(*given)[0]))
+input()
+importlib.invalidate_caches()
+level = importlib.import_module("levels." + sys.argv[1])
+for name, given, wanted in runs:
     there = getattr(level, name)(*given).losses.tolist()
-    wanted, _ = train(*given)
     step = next((n for n, pair in enumerate(zip(there, wanted, strict=True)) if pair[0] != pair[1]), None)
     if step is None:
         print(f"{{name}}: {STEPS} steps in a fresh process, and the losses of record")
@@ -48,6 +52,11 @@ def so_far(name: str) -> None:
     """
     if HOME[0] != ROOT and (told := own_file.missing(ROOT, name) or own_file.another(ROOT, name)):
         raise BuildError(told)
+    with site() as root, started(root, CHECK, level_of(name)) as check:
+        build_so_far(root, name, check)
+
+
+def build_so_far(root: Path, name: str, check: subprocess.Popen) -> None:
     notebook = read_notebook(ROOT, name, MINE if HOME[0] != ROOT else "notebooks")
     above, _ = halves(notebook.cells, name)
     _, below = halves(read_notebook(ROOT, name).cells, name)
@@ -59,18 +68,17 @@ def so_far(name: str) -> None:
     left = Counter(filter(None, map(room_of, below)))
     notebook.cells = above + below
     files = export(notebook, name)
-    with site() as root:
-        write_level(root, name, files)
-        importlib.invalidate_caches()
-        print(f"{MINE}/" * (root == ROOT / MINE) + f"levels/{level_of(name)}, as far as it stands")
-        for room in done:
-            if room not in left:
-                print(f"  {room + '.py':<20} {code_lines(files[room + '.py'].text):>4} lines of code")
-        rest = [f"{count} of {count + done[room]} cells of " * bool(done[room]) + room for room, count in left.items()]
-        print(f"the course's, until you go on: {', '.join(rest)}")
-        if yours:
-            print(yours)
-        print(checked(root, level_of(name)))
+    write_level(root, name, files)
+    importlib.invalidate_caches()
+    print(f"{MINE}/" * (root == ROOT / MINE) + f"levels/{level_of(name)}, as far as it stands")
+    for room in done:
+        if room not in left:
+            print(f"  {room + '.py':<20} {code_lines(files[room + '.py'].text):>4} lines of code")
+    rest = [f"{count} of {count + done[room]} cells of " * bool(done[room]) + room for room, count in left.items()]
+    print(f"the course's, until you go on: {', '.join(rest)}")
+    if yours:
+        print(yours)
+    print(checked(check, level_of(name)))
 
 
 def room_of(cell) -> str:
@@ -79,11 +87,10 @@ def room_of(cell) -> str:
     return marker[1] if marker else ""
 
 
-def checked(root: Path, level: str) -> str:
-    """Run both tasks of the level in this folder, in a fresh process. Returns a line for each task."""
-    command = [sys.executable, "-c", CHECK, level]
-    fresh = subprocess.run(command, cwd=root, env=environment(root, ROOT), capture_output=True, text=True)
-    if fresh.returncode:
-        last = "\n".join(fresh.stderr.strip().split("\n")[-5:])
+def checked(check: subprocess.Popen, level: str) -> str:
+    """Let the process go on, now that the level in its folder is built. Returns a line for each task."""
+    told, errors = check.communicate("\n")
+    if check.returncode:
+        last = "\n".join(errors.strip().split("\n")[-5:])
         raise BuildError(f"levels.{level}, as far as it stands, fails in a fresh process:\n{last}")
-    return fresh.stdout.strip()
+    return told.strip()

@@ -75,7 +75,7 @@ def graph_drawing(graph, names, parts=None):
     """A traced step as a graph: a box for each node. Forward ops are grey, backward ops green, update ops purple.
 
     With `parts` {node: a key of PARTS}, ops on rows are blue, sums over rows green, ops after them purple, and numbers,
-    which have no rows, grey. names: those of the inputs, in order. A constant is drawn once for each op that uses it.
+    which have no rows, grey. `names` are those of the inputs, in order. A constant is drawn for each op that uses it.
     """
     ways = {id(node): parts[node] for node in graph.ops} if parts else phases(graph)
     fills = PARTS if parts else PHASES
