@@ -45,12 +45,12 @@ def constant(a, kind, text):
 
 def operand(a, x):
     """Return the register of a value, or a Python number in LLVM's notation, as float64 bits. Or raise TypeError."""
-    if isinstance(x, numbers.Real):
-        bits = np.float64(a.dtype.type(float(x))).view(np.uint64)
-        return constant(a, a.real, f"0x{bits:016X}")
-    if getattr(x, "holds", "") != "a number":
+    if getattr(x, "holds", "") == "a number":
+        return live(a, x)
+    if not isinstance(x, numbers.Real):
         raise TypeError(f"{a.name}: expected a number to compute with, got {x!r}")
-    return live(a, x)
+    bits = np.float64(a.dtype.type(float(x))).view(np.uint64)
+    return constant(a, a.real, f"0x{bits:016X}")
 
 
 class Unknown:
