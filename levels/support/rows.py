@@ -52,11 +52,14 @@ def check_form(what, op, table):
 
 @contextmanager
 def told_by(op):
-    """In a `with` block, an error of the op's scalar function, which is called on registers, becomes NoProgram."""
+    """In a `with` block, an error of the op's scalar function, which is called on registers, becomes NoProgram.
+
+    It may be any error: a function that numba compiled, for one, refuses a register with a TypingError of its own."""
     try:
         yield
-    except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
-        raise NoProgram(f"the function of {op} cannot be written as instructions ({why})") from None
+    except Exception as why:
+        said = str(why).partition("\n")[0] or type(why).__name__
+        raise NoProgram(f"the function of {op} cannot be written as instructions ({said})") from None
 
 
 def _place(index, row, before=()):

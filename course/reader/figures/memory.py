@@ -96,7 +96,8 @@ def accumulators(figure, counts, flops_per_second):
     axes.text(counts[0], plateau * 1.02, f"plateau: {short(plateau)} billion operations/s", va="bottom")
     axes.plot(counts[k], speeds[k], "D", color=MODEL, markersize=8)
     share = f"{short(100 * speeds[k] / plateau)} % of it with {counts[k]}"
-    axes.annotate(share, (counts[k], speeds[k]), (8, -14), textcoords="offset points")
+    axes.vlines(counts[k], 0, speeds[k], MODEL, linewidth=0.8, zorder=0)
+    axes.annotate(share, (counts[k], 0), (6, 6), textcoords="offset points")
     axes.set(xlabel="independent sums", ylabel="billions of operations/s", ylim=(0, 1.2 * plateau), xticks=counts)
     finding = f"one sum keeps the core waiting: {counts[k]} sums are {short(speeds[k] / speeds[0])} times as fast"
     if k == 0:

@@ -169,8 +169,7 @@ page.source(fused_parts.sum_program)
 # %% [markdown]
 # A table says which program stands for which op. An op that is neither in a loop nor in the table is left to its
 # kernel, and so is an op with a kernel of your own. Then the graph is replayed, and only its loops are programs
-# (`levels_more/compiler/fused/replay.py`). A step with dropout took 85 µs that way. Since random numbers are in the
-# table, it takes 3 µs.
+# (`levels_more/compiler/fused/replay.py`). Random numbers are in the table, so a step with dropout is a list, too.
 
 # %%
 print(*fused_parts.PARTS)
@@ -224,9 +223,8 @@ print("losses equal:", losses[0] == losses[1])
 # a question: run me
 checks.predict(
     "03-fused-step",
-    "Replayed, a step takes about 35 microseconds. How long does it take as a list of programs, with many steps in "
-    "one call?",
-    choices=["about half", "about a tenth", "less than a hundredth"],
+    "Compared with the replayed graph, how long does a step take as a list of programs, with many steps in one call?",
+    choices=["about half as long", "a tenth or less, but over a hundredth", "less than a hundredth"],
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -320,9 +318,9 @@ for how, small_ops.SMALL in (("numba's", -1), ("program", small)):
 checks.answer_to("03-fused-call")
 
 # %% [markdown]
-# So why do small launches run programs? Because compiling matters more here: numba takes a third of a second to compile
-# a kernel, and the assembler a hundredth. With numba's kernels and an empty cache, a first epoch of the rings, op by
-# op, takes 7 seconds. With these programs it takes less than one second, and numba is not even imported.
+# So why do small launches run programs? Because compiling matters more here. numba must be imported first, and it
+# takes far longer to compile a kernel than the assembler does. With an empty cache, a first epoch op by op would mostly
+# wait for it.
 #
 # ## Which back end? (3 min)
 #

@@ -366,7 +366,7 @@ def step_time(ranks, work, nbytes, latency, bandwidth):
 # a question: run me
 checks.predict(
     "05-machines-two-ranks",
-    "A step of the rings' net takes a few µs in one process, and its 61 weights are 244 bytes. How long does the step take on two ranks?",
+    "A step of the rings' net is short, and its 61 weights are 244 bytes. How long does the step take on two ranks?",
     choices=["half as long", "as long", "several times as long"],
 )
 
@@ -519,9 +519,8 @@ network = {"nbytes": 40e6, "latency": 20e-6, "bandwidth": 10e9}
 for n in machines_then:
     fixed = step_time(n, 0.1, **network)
     grown = step_time(n, 0.1 * n, **network)
-    print(
-        f"{n:5} machines: {0.1 / fixed:5.1f} times as quick; with {n:4} times the batch {0.1 * n / grown:6.1f} times the rows per second"
-    )
+    print(f"{n:5} machines: {0.1 / fixed:5.1f} times as quick;", end=" ")
+    print(f"with {n:4} times the batch {0.1 * n / grown:6.1f} times the rows")
 
 # %%
 machine.many(machines_then, lambda n: step_time(n, 0.1, **network), lambda n: step_time(n, 0.1 * n, **network) / n)

@@ -497,14 +497,14 @@ print(f"predicted {1e3 * predicted:.2f} ms, measured {1e3 * seconds(op_by_op, re
 # %% [markdown]
 # Such a prediction is rough. Most of these bytes come from the caches, which are quicker than memory. But no product runs
 # at the peak, and the exponentials of softmax take time, too. What it does tell: the launches, which were nearly all of the
-# line's time, are about a tenth of the prediction here.
+# line's time, are the smaller part here.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
     "05-text-compiled",
     "Op by op, a step of the line takes some hundred times as long as compiled. How is it for this step?",
-    choices=["about 100 times as long", "about 10 times as long", "about twice as long"],
+    choices=["about 100 times as long", "about 10 times as long", "about 3 times as long"],
 )
 
 # %%
