@@ -1435,8 +1435,8 @@ checks.answer_to("01-last-bits")
 #
 # The losses are equal, so the picture is that of *The line, in plain Python*. Here the same function trains on real
 # data, 342 penguins near Palmer Station, Antarctica ([Gorman, Williams and Fraser,
-# 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this bill and these flippers? (The
-# inputs are *standardised*: mean 0, standard deviation 1.)
+# 2014](https://doi.org/10.1371/journal.pone.0090081)), 72 of them as test rows. How heavy is a penguin with this bill
+# and these flippers? (The inputs are *standardised*: mean 0, standard deviation 1.)
 
 # %%
 penguins = tasks.penguins_mass()
@@ -1659,7 +1659,7 @@ print(f"{time.perf_counter() - start:.2f} s")
 checks.answer_to("01-net-time")
 
 # %% [markdown]
-# Plain Python would take about a minute, so we compare 100 steps:
+# Plain Python would take far longer, so we compare 100 steps:
 
 # %%
 short = rings._replace(batches=rings.batches[:100])
@@ -1724,8 +1724,9 @@ compare.program_cost(linear_regression, line, task, fit, least_seconds(line, tas
 compare.program_cost(dnn_classifier, net, rings, ring_fit, least_seconds(net, rings))
 
 # %% [markdown]
-# Both steps take longer than their lower limit. A core reaches its peak only if it can begin many operations before the
-# first has ended. Here many operations need the result of the one before: each sum is a chain of additions.
+# Both steps take longer than their operations would take at the peak of one lane. A core reaches its peak only if it
+# can begin many operations before the first has ended. Here many operations need the result of the one before: each sum
+# is a chain of additions. (The rows of the line lie in the cache, so for them the memory's bandwidth is no firm limit.)
 #
 # The higher levels will call many small programs in each step. **What would that cost?** Move the sliders with the
 # mouse, or with Tab and the arrow keys. On the left, the dot is the step, and the grey line is the roofline.
@@ -1760,7 +1761,7 @@ widgets.explore(
 # Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* for the net, on **"5 more
 # lines"** for what a line calls, and on the head of a level for its cost. For plain Python, each operation counts as a
 # launch, which reads two numbers and writes one: 24 bytes. The column *1 float32* is level 1 with numbers of 32 bits.
-# (Level 1's times are longer than above: here they include writing the program.)
+# (Level 1's time for the line is longer than above: here it includes writing the program. For the net that is little.)
 
 # %%
 functions = reference.linear_regression, linear_regression

@@ -1273,8 +1273,8 @@ print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 #
 # ### Result
 #
-# The title of each curve gives the mean of the last 50 losses. A single loss, like the last one above, may lie far from
-# that mean.
+# The title of a curve gives the mean of its last losses, here of 50 (and of 200 for the net below). A single loss, like
+# the last one above, may lie far from that mean.
 
 # %%
 figures.regression(task, fit)
@@ -1419,9 +1419,10 @@ print("losses equal:", bool((again.losses == sex_fit.losses[:500]).all()))
 #
 # ## What this level cost (8 min)
 #
-# We count first. `compare.measure` trains both tasks in plain Python (level 0), on level 1 and here. `lines` counts the
-# lines of code under `# model`, `# forward` and the other marks. `counted` counts the launches and the bytes of a step.
-# An *operation* is one addition, subtraction, multiplication or division of two numbers.
+# We count first. `compare.measure` trains both tasks in plain Python (level 0), on level 1 and here. (The net takes a
+# quarter of its steps, as above.) `lines` counts the lines of code under `# model`, `# forward` and the other marks.
+# `counted` counts the launches and the bytes of a step. An *operation* is one addition, subtraction, multiplication or
+# division of two numbers.
 
 # %%
 from course import compare, reference
@@ -1455,9 +1456,6 @@ checks.predict(
 # which adds two single numbers.
 
 # %% tags=["nbval-ignore-output"]
-one, out = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8")
-smallest_launch = timed(lambda: launch("add", out, one, one))
-print(f"the smallest launch takes {smallest_launch * 1e6:.1f} µs")
 for name, found in {"the line": line, "the net": net}.items():
     here = found.rows[-1]
     print(f"{name}: predicted {here.predicted * 1e6:.0f} µs per step,", end=" ")
@@ -1475,8 +1473,8 @@ compare.by_op(linear_regression, short)
 
 # %% [markdown]
 # We had timed the cheapest launch: it adds one number, into an `out` that is already there. The launches of a step
-# make new buffers, and a product is more work. The rest is Python, and the measuring, which makes this step longer than
-# the one above. (*Processor time* leaves out the time during which other programs had the core.)
+# make new buffers, and a product or a sum over rows is more work. The rest is Python, and the measuring, which makes
+# this step longer than the one above. (*Processor time* leaves out the time during which other programs had the core.)
 #
 # ## Side by side (7 min)
 #
@@ -1496,8 +1494,8 @@ compare.side_by_side(line, net)
 # - **One call, or fourteen launches.** Level 1 runs all steps in one call. On level 2, each step of the line takes
 #   fourteen launches, four of them under the mark *backward*.
 #
-# And the time of a step? (Level 1's times are longer than in notebook 01's tables: here they include writing the
-# program.)
+# And the time of a step? (Level 1's time for the line is longer than in notebook 01's table: here it includes writing
+# the program.)
 
 # %% tags=["nbval-ignore-output"]
 print("µs per step  plain Python  level 1  level 2  level 2 / plain Python")
@@ -1506,11 +1504,11 @@ for name, found in {"the line": line, "the net": net}.items():
     print(f"{name:11} {python:13.0f} {machine:8.2f} {here:8.0f} {here / python:12.2f}")
 
 # %% [markdown]
-# **On ten rows, fourteen launches of compiled kernels take longer than plain Python.** On the hundred rows of the net,
-# kernels take less than a tenth of plain Python's time. The counts above say why. Plain Python pays for each operation,
-# and this level pays for each launch: it finds a plan, checks `out` and makes a buffer, however few numbers there are.
-# For the line, a launch then does about eleven operations (160 / 14), and for the net more than nine hundred (42,000 /
-# 45). Level 3 will put a whole step into one program.
+# **On ten rows, fourteen launches of compiled kernels gain nothing over plain Python.** On the hundred rows of the net,
+# kernels take only a small part of plain Python's time. The counts above say why. Plain Python pays for each operation,
+# and this level pays for each launch: it finds a plan, and makes a buffer or checks `out`, however few numbers there
+# are. For the line, a launch then does about eleven operations (160 / 14), and for the net more than nine hundred
+# (42,000 / 45). Level 3 will put a whole step into one program.
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #

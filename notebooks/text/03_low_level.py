@@ -1942,7 +1942,8 @@ compare.costs(line, net)
 
 # %% [markdown]
 # Compiled, all steps are one launch. Its predicted time is that of a training of one step, with its trace, divided by
-# the number of steps. (A measured time may be shorter.) For an eager step, the tape and the walk are left out.
+# the number of steps. (A measured time may be shorter.) The prediction for an eager step leaves out the tape and the
+# walk.
 #
 # ## Side by side (4 min)
 #
@@ -1954,8 +1955,8 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# This is the line in three spellings, 200 steps each. Only `model`, `backward` and `update` differ. (In ours, `# loss`
-# stands one line earlier, at the error.)
+# This is the line in three spellings, 200 steps each. Only `model`, `backward` and `update` differ in more than a name.
+# (In ours, `# loss` stands one line earlier, at the error.)
 
 # %%
 framework_programs.beside(task, linear_regression)

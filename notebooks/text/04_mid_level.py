@@ -1324,7 +1324,7 @@ exercises.check("04-5", standardised)
 # [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its stage
 # 4 is on this level.
 #
-# Each of these notebooks takes one idea further, in at most 55 minutes:
+# Each of these notebooks takes one idea further, in at most 50 minutes:
 #
 # - [more/04_layers](more/04_layers.ipynb): more starting weights, penalties, dropout, batch normalization, embeddings;
 #   *exercise: a layer*

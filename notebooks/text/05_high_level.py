@@ -1048,8 +1048,8 @@ checks.answer_to("05-python-or-ops")
 
 # %% [markdown]
 # From level 1 upwards the time first rises, then falls. On level 2 and in 3 eager the calls from Python take nearly all
-# of the time. From 3 compiled on, one program runs all steps. It takes longer than level 1 because one step is traced
-# first, in a few milliseconds. Here are the same numbers for the net:
+# of the time. From 3 compiled on, one program runs all steps. For the line it takes longer than level 1, because one
+# step is traced first, which takes milliseconds. A step of the net is longer, so there this hardly counts:
 
 # %% tags=["nbval-ignore-output"]
 tour.five_levels(net)
@@ -1172,7 +1172,7 @@ exercises.check("05-1", fit_until)
 #
 # ## Where to go from here
 #
-# Each of these notebooks adds one idea to this level, and takes an hour at most.
+# Each of these notebooks adds one idea to this level, and takes about an hour at most.
 #
 # | notebook | its idea |
 # |---|---|
