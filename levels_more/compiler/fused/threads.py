@@ -26,7 +26,7 @@ WORTH_SHARING = 2**14  # numbers in the largest array of a program; a program wi
 
 
 def most_threads(graph):
-    """How many threads pay off: one per WORTH_PACKING multiplications, 0.1 ms of work. A start takes half of that."""
+    """How many threads pay off: one per WORTH_PACKING multiplications. A start takes up to 50 µs."""
     products = [(x, math.prod(x.spec.shape)) for x in graph.ops if x.op == "matmul"]
     work = sum(size * x.inputs[0].spec.shape[-2 if x.attrs.get("transpose_x") else -1] for x, size in products)
     return max(1, work // WORTH_PACKING)

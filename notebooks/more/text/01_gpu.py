@@ -179,7 +179,11 @@ checks.answer_to("01-gpu-stride")
 for piece in (128, 32):
     scheduler.SEGMENT = piece
     counts = {s: count_traffic(gather_every, 1, 32, source, one_warp, s)[0].transactions for s in (1, 2, 8, 32)}
-    print(f"pieces of {piece:3} bytes:", {f"every {s}": f"{count * piece:,} bytes" for s, count in counts.items()})
+    print(
+        f"pieces of {piece:3} bytes:",
+        *(f"every {s}: {count * piece:,} bytes" for s, count in counts.items()),
+        sep="\n  ",
+    )
 scheduler.SEGMENT = 128
 
 # %% [markdown]

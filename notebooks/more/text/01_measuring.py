@@ -160,7 +160,8 @@ checks.answer_to("01-measuring-sums")
 #
 # The plateau of the curve is the **peak** for these instructions. In the arithmetic of record, each sum is a single
 # chain. The additions of one chain cannot share lanes and cannot overlap, though different sums can. That is why
-# float32 programs may reorder their sums.
+# float32 programs may reorder their sums. (Sixteen sums need more registers than some processors have, so there the
+# speed may fall.)
 #
 # It also explains why a step of the line takes longer than its lower limit. From a weight to its next value, twenty
 # operations wait for each other: five make the error, three its slope, ten the sum, and two the update.
@@ -301,8 +302,8 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 # %% [markdown]
 # The picture shows what would make a program faster. A point far below the flat part of the roof computes too slowly:
 # it needs more independent work. A point at the slope moves too many bytes: it needs to move fewer. A point above the
-# slope reads from a cache, which has a steeper roof of its own. These three matrices fit into a cache. Level 2 gets
-# larger matrices, which do not fit, to the same height.
+# slope reads from a cache, which has a steeper roof of its own. These three matrices fit into a cache.
+# *more/02_matmul* gets larger ones to this height, and above it.
 #
 # **A good place to stop.** You know the roof of your machine, and have placed two matrix products beneath it.
 #
@@ -337,7 +338,8 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 # %% tags=["nbval-ignore-output"]
 words = [text.split() for text in listing(net).splitlines()]
 mix = Counter(word[0] for word in words if not word[0].endswith(":"))
-print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
+for name, count in mix.most_common(10):
+    print(f"{count:5} {name}")
 
 # %% [markdown]
 # Five things keep the net below the roof:
@@ -347,7 +349,8 @@ print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
 # - The 61 sums do not fit into 16 or 32 registers, so each turn of the loop loads and stores them (`mov`; on ARM `ldr`,
 #   `str`).
 # - The rows of a batch lie anywhere in memory, so each lane needs a load of its own.
-# - The last turn of a batch may be mostly masked: 100 rows are six turns of sixteen lanes, and then four rows more.
+# - The last turn of a batch may be mostly masked: 100 rows are six turns of sixteen lanes, or
+#   twelve of eight, and then four rows more.
 # - At the end of each step, the lanes of 61 sums must be added up.
 
 # %% [markdown]

@@ -18,6 +18,8 @@ build.watch("more/01_tpu")
 figures.you_are_here(1)
 
 # %%
+import textwrap
+
 import numpy as np
 
 from course.reader import checks
@@ -205,7 +207,7 @@ for name, attempt in attempts.items():
     try:
         attempt()
     except (LookupError, TypeError, ValueError) as error:
-        print(f"{name}: {type(error).__name__}: {error}")
+        print(textwrap.fill(f"{name}: {type(error).__name__}: {error}", 88, subsequent_indent="  "))
 
 # %% [markdown]
 # Now it multiplies. We send a thousand rows through two tiles of weights, one above the other:
@@ -420,7 +422,7 @@ for epoch in (1, 2, 10, 50):
 print(f"w {w[0, 0]:.2f}, {w[1, 0]:.2f}   b {b[0, 0]:.2f}   {trainer.cycles:,} cycles, {trainer.utilisation:.5%} useful")
 
 # %% [markdown]
-# The losses agree to two or three digits. Each x and each w that enters the array is off by up to one part in 256, and
+# The losses agree to two digits or more. Each x and each w that enters the array is off by up to one part in 256, and
 # so is about each prediction, at every step. But these errors do not add up. The next step starts from the weights as
 # they are and goes down from there, so both runs find the same line. That is why eight bits are enough for the
 # products. The sums and the update need float32, because there small numbers are added to large ones.

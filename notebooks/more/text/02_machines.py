@@ -184,8 +184,7 @@ print({kind: len(found) for kind, found in ops.items()})
 print("on the CPU only:", *sorted(ops["cpu"] - ops["gpu"]))
 
 # %% [markdown]
-# The ops on the CPU only each join several others, such as a product and a sum in `affine`. The other devices run their
-# parts.
+# No op is on the CPU only: each has a kernel in all three columns.
 #
 # **A good place to stop.** Each op of notebook 02 has a kernel for each of the three kinds of device.
 #

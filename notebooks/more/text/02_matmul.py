@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 02 more · The matrix product at the machine's peak
 #
-# **In this notebook a matrix product gets faster in six steps, from plain Python to nearly the peak of the machine, and
-# its bits never change.**
+# **In this notebook a matrix product gets faster in six steps, from plain Python to most of the machine's peak, and its
+# bits never change.**
 #
 # It needs notebook 02 (`kernel`, `launch`, plans, `matmul_ikj` and its picture of cache lines), and lanes from
 # notebook 01. It takes apart `matmul.py` and `micro_kernel.py` in `levels_more/kernels/`. Large products run on this
@@ -37,7 +37,7 @@ cpu = pool()["cpu:0"]
 # Three loops are enough for the small matrices of our two tasks, but not for large ones. How far are the three loops
 # from the peak that level 1 measured? We climb a ladder of six rungs. In float64 each rung must give the same bits. We
 # measure the speed in float32, with matrices of 512 x 512. (Plain Python gets 32 x 32, because otherwise we would wait
-# for minutes.)
+# too long.)
 
 
 # %%
@@ -215,9 +215,10 @@ checks.answer_to("02-matmul-third-rung")
 
 # %% [markdown]
 # The picture in notebook 02 shows the cache lines: with `ikj`, every number in a line is used before the line is
-# replaced. The fourth rung has far fewer loads and stores. The fifth has hardly any, because its sums stay in registers.
+# replaced. The fourth rung has far fewer loads and stores. The fifth has hardly any, because its sums stay in
+# registers.
 #
-# Now the sixth rung. N threads are a little less than N times as fast. Each thread packs `w` for itself, and it takes
+# Now the sixth rung. N threads are less than N times as fast. Each thread packs `w` for itself, and it takes
 # time to hand out the work and to wait for it.
 
 # %% tags=["nbval-ignore-output"]

@@ -17,6 +17,7 @@ figures.you_are_here(3)
 
 # %% tags=["hide-input"]
 # The imports of this notebook. You may skip them.
+import textwrap
 import timeit
 
 import numba
@@ -172,7 +173,7 @@ page.source(fused_parts.sum_program)
 # (`levels_more/compiler/fused/replay.py`). Random numbers are in the table, so a step with dropout is a list, too.
 
 # %%
-print(*fused_parts.PARTS)
+print(textwrap.fill(" ".join(fused_parts.PARTS), 88))
 
 # %% [markdown]
 # **A good place to stop.** Every op of the graph now belongs to a program: a loop, a product or a sum.
@@ -180,8 +181,8 @@ print(*fused_parts.PARTS)
 # %% [markdown]
 # ## No Python in between (6 min)
 #
-# Calling a program from Python takes a microsecond or two. The arithmetic of a small net takes less. Can the whole list
-# run without Python? A program can call another program by its address. So one more program goes down a table of
+# Calling a program from Python takes some microseconds. The arithmetic of a small net often takes less. Can the whole
+# list run without Python? A program can call another program by its address. So one more program goes down a table of
 # addresses, once per step:
 
 # %%
@@ -248,7 +249,7 @@ checks.answer_to("03-fused-step")
 # A large net has work for more than one core. So each large program of the list is cut into parts. A product, for
 # example, is cut into blocks of its result. Every thread takes the next free part as soon as the parts that it depends
 # on are done. No sum is cut, so in float64 any number of threads gives the same bits. But starting a thread takes up to
-# 50 µs. So another thread is used only if the matrix products have 0.1 ms of work for each:
+# 50 µs. So there is one thread for every ten million multiplications in the matrix products:
 
 # %%
 page.source(fused_threads.most_threads)
@@ -318,9 +319,11 @@ for how, small_ops.SMALL in (("numba's", -1), ("program", small)):
 checks.answer_to("03-fused-call")
 
 # %% [markdown]
-# So why do small launches run programs? Because compiling matters more here. numba must be imported first, and it
-# takes far longer to compile a kernel than the assembler does. With an empty cache, a first epoch op by op would mostly
-# wait for it.
+# Yet the launch of a program takes about as long as that of numba's. A buffer knows its address, so a launch need not
+# look it up as this call does.
+#
+# And why do small launches run programs? Because numba must be imported first, and then compile each kernel. With an
+# empty cache, a first epoch op by op would mostly wait for numba.
 #
 # ## Which back end? (3 min)
 #
@@ -341,7 +344,8 @@ for dtype, width in (("f8", 1), ("f8", 8), ("f4", 8), ("f4", 512)):
 # %% [markdown]
 # In the row program, float64 adds in order and so has only one lane. The loops of the fused list fill the register.
 # In float32 the row program has lanes, too, and nothing goes to memory between the ops of a row. So it is faster
-# until a row is too long to be written out.
+# until a row is too long to be written out. (The net of width 1 has no array with two long axes, so the row program
+# takes it.)
 #
 # **Try it.** Remove a part with `fused_parts.PARTS.pop("matmul")`, and compile a function that multiplies matrices.
 # Which kind of program runs it now, and what does its `why` say? (Put it back: `fused_parts.PARTS["matmul"] =

@@ -226,7 +226,8 @@ cases |= {
 # %%
 worst = {op: meets_nudge(*case, nudge=1e-2 if op == "cast" else 1e-6) for op, case in cases.items()}
 print(f"{len(cases)} rules, all within 1e-5:", all(difference < 1e-5 for difference in worst.values()))
-print("without a gradient:", *sorted(op for op, rules in VJPS.items() if type(rules) is tuple and not any(rules)))
+print("without a gradient:")
+print(*sorted(op for op, rules in VJPS.items() if type(rules) is tuple and not any(rules)))
 
 # %% [markdown]
 # (A cast to float32 rounds a nudge of a millionth away, or nearly so. That rule gets a larger nudge.)

@@ -88,7 +88,8 @@ checked = {
     "softmax_grad": (lambda dy, y: apply("softmax_grad", dy, y), (True, True)),
     "log_softmax_grad": (lambda dy, y: apply("log_softmax_grad", dy, y), (True, True)),
 }
-print({op: tuple(rule is not None for rule in VJPS[op]) == which for op, (_, which) in checked.items()})
+for op, (_, which) in checked.items():
+    print(f"{op:17}", tuple(rule is not None for rule in VJPS[op]) == which)
 
 # %% [markdown]
 # The first input of such an op is dy, and the second is whatever else the rule needs. If the second input has no rule,
@@ -208,12 +209,12 @@ from course.reader import exercises
 exercises.begin("03-6")
 
 w = Variable(np.array(1.0))
-for _ in range(20):
+for step in range(1, 21):
     with GradientTape():
         loss = w * w
         loss.backward()
     w.assign(w - 0.1 * w.grad)
-    print(f"{float(loss):.2f}", end=" ")
+    print(f"{float(loss):.2f}", end=" " if step % 10 else "\n")
 
 # %% [markdown]
 # The loss falls quickly, rises again, and goes on swinging. Is the rule of `multiply` wrong? No, the nudge has

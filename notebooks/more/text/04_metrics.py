@@ -292,7 +292,7 @@ print("as a difference of two sums:", (far**2).sum() - far.sum() ** 2 / 4)
 # Keras. A metric that is made from a loss has the same name as the loss: `METRICS["mse"]()`.
 
 # %%
-print(*METRICS, sep=", ")
+print(*METRICS, sep="\n")
 
 # %% [markdown]
 # ## Exercises (10 min, optional)

@@ -71,11 +71,11 @@ losses = step.over(millimetres, kilograms, [range(len(kilograms))] * 100).numpy(
 print(*(f"{loss:.3g}" for loss in losses[:5]), "…", losses[-1])
 
 # %% [markdown]
-# Each step multiplies the loss by 7,157. Over four weights the loss is a bowl. In which direction is it steepest? The
-# gradient can tell us. Start at the lowest point, go a small way in some direction, and take the gradient there. This
-# gradient is the curvature times the way, so it leans towards the steeper directions. Now use it as the next direction,
-# and repeat. Every round turns the direction further towards the steepest one. (This is called power iteration, and the
-# direction that it ends with is an eigenvector.)
+# Each step multiplies the loss by about 7,160. Over four weights the loss is a bowl. In which direction is it steepest?
+# The gradient can tell us. Start at the lowest point, go a small way in some direction, and take the gradient there.
+# This gradient is the curvature times the way, so it leans towards the steeper directions. Now use it as the next
+# direction, and repeat. Every round turns the direction further towards the steepest one. (This is called power
+# iteration, and the direction that it ends with is an eigenvector.)
 
 # %%
 columns = np.column_stack([millimetres, np.ones(len(rows))])
@@ -97,7 +97,7 @@ for _ in range(5):
 
 # %% [markdown]
 # The steepest direction is nearly that of the flipper, the longest of the three measures, and its curvature is 85,600.
-# That explains the growth: (1 - 0.001 · 85,600)² is 7,157. The flattest direction can be found in a similar way.
+# That explains the growth: (1 - 0.001 · 85,600)² is about 7,160. The flattest direction can be found in a similar way.
 # NumPy computes both curvatures at once:
 
 
@@ -124,8 +124,8 @@ for title, columns in {"three measures": three, "bill depth alone": depths}.item
 
 # %% [markdown]
 # The ratio of the two is the **condition number**. For raw measures it is huge, for two reasons. First, the inputs of
-# the weights are hundreds of millimetres, but the input of the bias is 1. Second, no measure is near zero, so a smaller
-# bias nearly cancels a larger weight. Standardising removes both reasons.
+# the weights are tens or hundreds of millimetres, but the input of the bias is 1. Second, no measure is near zero, so a
+# smaller bias nearly cancels a larger weight. Standardising removes both reasons.
 #
 # ## On the map (13 min)
 #
@@ -250,7 +250,8 @@ page.source(shorten)
 
 # %%
 long = [constant([3.0]), constant([4.0])]
-print(shorten(long, 1.0), shorten(long, 10.0))
+for limit in (1.0, 10.0):
+    print(limit, [x.numpy() for x in shorten(long, limit)])
 
 # %% [markdown]
 # Together the two gradients have length 5. To bring that down to 1, each is divided by 5. A limit of 10 changes

@@ -267,7 +267,9 @@ page.source(column)
 # %%
 table = Dataset.from_csv(tasks.DATA / "penguins.csv", "body_mass_g", na_value="NA")
 columns, mass = next(iter(table.skip(3).batch(3)))
-print({name: np.asarray(values).tolist() for name, values in columns.items()}, mass.numpy())
+for name, values in columns.items():
+    print(f"{name:18}", np.asarray(values))
+print(f"{'the label':18}", mass.numpy())
 
 # %%
 from pathlib import Path

@@ -137,14 +137,16 @@ try_to_ask(np.ones((2_000_000, 2)))
 #
 # ## Under load (8 min)
 #
-# `onnxruntime` needs a few microseconds for a row. Now eight clients send 2,000 questions in all, with one row each.
+# `onnxruntime` needs some microseconds for a row, or some tens of them. Now eight clients send 2,000 questions in all,
+# with one row each.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
     "05-at-work-clients",
-    "Without a server the model answers more than 100,000 rows per second, one by one. How many does the server answer for eight clients?",
-    choices=["about 100,000", "about 30,000", "a few thousand at most"],
+    "Without a server the model answers tens of thousands of rows per second or more, one by one. "
+    "How many does the server answer for eight clients?",
+    choices=["about as many", "about a third as many", "less than a tenth as many"],
 )
 
 
@@ -182,7 +184,7 @@ checks.answer_to("05-at-work-clients")
 serving_figures.latencies(seconds, alone)
 
 # %% [markdown]
-# You have seen this in notebook 01: it is the fixed cost of a launch, only a thousand times larger. The cure is the
+# You have seen this in notebook 01: it is the fixed cost of a launch, only thousands of times larger. The cure is the
 # same as well, more rows in one question. (The clients are Python programs, too, and share this computer with the
 # server. With the clients on another computer, it would answer somewhat more.)
 

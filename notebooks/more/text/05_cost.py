@@ -69,10 +69,10 @@ checks.answer_to("05-cost-launches")
 
 # %% [markdown]
 # A row that is indented further happens inside the row above it. Read it from the top: level 5 calls level 4, level 4
-# calls level 3, and each op ends in one launch of a kernel of level 2. The loss takes three launches, and its gradient
-# takes six, so the way back costs more than the way there. (`broadcast_divide` is the gradient of a mean: it gives each
-# of the ten rows a tenth.) **Copies** are bytes that move between Python's memory and the device's: row numbers on the
-# way in, the loss on the way out.
+# calls level 3, and each op ends in one launch of a kernel of level 2. The layer and the loss take five launches, and
+# the gradient takes six, so the way back costs more than the way there. (`broadcast_divide` is the gradient of a mean:
+# it gives each of the ten rows a tenth.) **Copies** are bytes that move between Python's memory and the device's: row
+# numbers on the way in, the loss on the way out.
 #
 # Where does the time go? Open a row. The bars have the colours of the levels.
 
@@ -180,9 +180,9 @@ tour.five_levels(net)
 
 # %% [markdown]
 # A step of the net does 260 times the arithmetic of a step of the line, so the time for tracing no longer matters. "3
-# compiled", "4" and "5" take about the same time. In the core alone they also take the time of "1 float64", because they
-# run its program. That is slower than predicted. Its operations wait for one another, as notebook 01 showed, but the
-# peak in the formula assumes that all lanes are in use.
+# compiled", "4" and "5" take about the same time. In the core alone they also take the time of "1 float64", because
+# they run its program. That is slower than predicted. Its operations wait for one another, as notebook 01 showed, but
+# the formula assumes that a core begins many operations before the first has ended.
 #
 # Here `levels_more` is loaded, and the step becomes a fused program (*more/03_fused*), whose lanes run over columns. So
 # in float64 it is quicker than "1 float64", with the same bits.
@@ -231,7 +231,7 @@ for step, rows in enumerate(rings.batches[:400]):
 figures.parting(gaps, kinks)
 
 # %% [markdown]
-# For many steps the gap stays near the rounding error of float32, one part in a million or less. Then one input of one
+# For many steps the gap stays near the rounding error of float32, two millionths or less. Then one input of one
 # relu is so close to zero that the two formats round it to different sides. One run passes its gradient on, and the
 # other passes none. That is no longer a rounding error, because the gradient of a whole row is missing. From then on
 # the two runs differ, and the same happens again and again. Neither run is wrong. Both learn the rings.
@@ -310,9 +310,9 @@ for rate, net in nets.items():
     print(f"test points from {answers.min():.3f} to {answers.max():.3f}")
 
 # %% [markdown]
-# At rate 1 the loss stops near log 2 = 0.693, the loss of a coin toss, and the net gives all points the same probability.
-# No number is infinite or NaN, and no program reports an error. `summary` lists all layers and all 61 trainable
-# numbers. So we look at the gradients (`test_step` returns the loss and updates nothing):
+# At rate 1 the loss stops near log 2 = 0.693, the loss of a coin toss, and the net gives all points the same
+# probability. No number is infinite or NaN, and no program reports an error. `summary` lists all layers and all 61
+# trainable numbers. So we look at the gradients (`test_step` returns the loss and updates nothing):
 
 # %%
 for rate in (0.1, 1.0):
@@ -321,7 +321,8 @@ for rate in (0.1, 1.0):
     slopes = tape.gradient(loss, nets[rate].variables)
     named = zip(nets[rate].named(Variable), slopes)
     reached = [name for name, slope in named if slope.numpy().any()]
-    print(f"rate {rate}: a gradient reaches", *reached)
+    print(f"rate {rate}: a gradient reaches {len(reached)} variables:")
+    print("  ", *reached)
 
 # %% [markdown]
 # Only the last bias still gets a gradient, so no other number will ever change. Find the cause, layer by layer: give

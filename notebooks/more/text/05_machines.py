@@ -6,8 +6,8 @@
 # You need notebook 05 (`fit`) for this, and `apply`, the gradient rules and the traced graph of notebook 03. The code
 # is that of `levels_more/distributed/`. Nothing is exported.
 #
-# It uses MPI, ipyparallel and safetensors, which `python3 -m course setup` adds. (On Windows MPI has to be added by hand:
-# `.venv\Scripts\python -m pip install mpi4py impi-rt ipyparallel`.)
+# It uses MPI, ipyparallel and safetensors, which `python3 -m course setup` adds. (On Windows MPI has to be added by
+# hand: `.venv\Scripts\python -m pip install mpi4py impi-rt ipyparallel`.)
 
 # %%
 from course import build, figures
@@ -298,8 +298,8 @@ print("losses of two ranks within 1e-5 of those of one process:", np.allclose(he
 #
 # Other systems have such a line, too. Under `torchrun`, each process gives its `DataLoader` a `DistributedSampler`. In
 # Ray Train, a worker asks for [`ray.train.get_dataset_shard`
-# ](https://docs.ray.io/en/latest/train/api/doc/ray.train.get_dataset_shard.html). SLURM deals out no rows: `srun` starts
-# the processes, and `SLURM_PROCID` is the rank with which each opens its own file.
+# ](https://docs.ray.io/en/latest/train/api/doc/ray.train.get_dataset_shard.html). SLURM deals out no rows: `srun`
+# starts the processes, and `SLURM_PROCID` is the rank with which each opens its own file.
 #
 # **A good place to stop.** Several processes compute the same bits as one.
 #
@@ -417,10 +417,10 @@ for widths in ([2, 4, 8, 1], [784, 512, 512, 10]):
 checks.answer_to("05-machines-two-ranks")
 
 # %% [markdown]
-# The small net becomes slower, and by more than predicted: the formula includes the message, but not the Python code
-# around it. For the large net it depends on your computer. The formula assumes one computer per rank, but your ranks
-# share the cores and the memory of one. Each rank has only one thread here. A single process that uses all cores is
-# quicker than two ranks for both nets. (`python3 -m course bench machines` measures that, beside PyTorch.)
+# The small net becomes far slower than predicted: the formula includes the message, but not the Python code around it.
+# For the large net it depends on your computer. The formula assumes one computer per rank, but your ranks share the
+# cores and the memory of one. Each rank has only one thread here. A single process that uses all cores is quicker than
+# two ranks for both nets. (`python3 -m course bench machines` measures that, beside PyTorch.)
 #
 # So two ranks on one computer do not save time. They let you test, at your desk, what will run on a hundred machines.
 #
@@ -460,7 +460,7 @@ print("the first epoch is saved, and the training goes on")
 # the training, all ranks follow. Now we kill rank 1, without any warning:
 
 # %% tags=["nbval-ignore-output"]
-os.kill(numbers[1], signal.SIGKILL)
+os.kill(numbers[1], getattr(signal, "SIGKILL", signal.SIGTERM))  # Windows has no SIGKILL
 began = time.perf_counter()
 try:
     work.get(timeout=60)
@@ -520,7 +520,7 @@ for n in machines_then:
     fixed = step_time(n, 0.1, **network)
     grown = step_time(n, 0.1 * n, **network)
     print(f"{n:5} machines: {0.1 / fixed:5.1f} times as quick;", end=" ")
-    print(f"with {n:4} times the batch {0.1 * n / grown:6.1f} times the rows")
+    print(f"with {n:4} times the batch {0.1 * n / grown:6.1f} times the rows/s")
 
 # %%
 machine.many(machines_then, lambda n: step_time(n, 0.1, **network), lambda n: step_time(n, 0.1 * n, **network) / n)
@@ -565,8 +565,8 @@ machine.many(machines_then, lambda n: step_time(n, 0.1, **network), lambda n: st
 # But it has run on two computers, as far as MPI can see: on Linux, in two network namespaces with a link of their own
 # (`course/author/two_computers.sh`, with MPICH 5.0.2). After three epochs in float64, the weights had the digest of one
 # process, and 1.3 MB had gone over the link. When the link was cut, MPI said nothing. Rank 0 ended after its `timeout`
-# with "has waited 10 s for the others in all_gather". `mpiexec` itself still waited for the other computer, so a scheduler
-# should have a time limit of its own.
+# with "has waited 10 s for the others in all_gather". `mpiexec` itself still waited for the other computer, so a
+# scheduler should have a time limit of its own.
 #
 # ## The same in two frameworks (1 min)
 #

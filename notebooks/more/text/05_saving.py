@@ -202,7 +202,7 @@ model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
 model.compile(Adam(ExponentialDecay(0.02, 200, 0.5)), "binary_crossentropy")
 model.fit(data.x, data.y, batch_size=100, epochs=5, seed=1, verbose=0)
 model.save(folder / "net")
-print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
+print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS), sep="\n")
 
 # %% [markdown]
 # ## A file from a stranger (9 min)
@@ -218,7 +218,8 @@ print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 page.source(naming)
 
 # %% [markdown]
-# `read_arrays` reads the one file that `put` wrote, so all of its data is from the same save. It also compares the checksum:
+# `read_arrays` reads the one file that `put` wrote, so all of its data is from the same save. It also compares the
+# checksum:
 
 # %%
 page.source(read_arrays)

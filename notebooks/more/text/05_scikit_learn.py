@@ -102,10 +102,10 @@ page.source(DNNRegressor)
 page.source(LinearRegressor)
 
 # %% [markdown]
-# Do the three classes follow the rules? scikit-learn has about fifty tests for an estimator. They check, for example,
-# that it gives the same result twice, refuses NaN, can be cloned and pickled, and accepts lists, tables and class
-# names. We run all of them. (Many of them train on small tables of noise. Our classes rightly warn there that training
-# did not converge, and we silence these warnings.)
+# Do the three classes follow the rules? scikit-learn has more than fifty tests for an estimator. They check, for
+# example, that it gives the same result twice, refuses NaN, can be cloned and pickled, and accepts lists, tables and
+# class names. We run all of them. (Many of them train on small tables of noise. Our classes rightly warn there that
+# training did not converge, and we silence these warnings.)
 
 # %%
 import warnings

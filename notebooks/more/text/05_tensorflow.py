@@ -188,8 +188,8 @@ for gradient in (1.0, 1e-6, 1e-7):
 checks.answer_to("05-tensorflow-adam")
 
 # %% [markdown]
-# The Adam of notebook 04 follows Algorithm 1 of the paper, as PyTorch does. So the rule of Keras has its own class, of
-# four lines:
+# The Adam of notebook 04 follows Algorithm 1 of the paper, as PyTorch does. So the rule of Keras has its own class,
+# with an `update` of six lines:
 
 # %%
 page.source(keras_optimizers.Adam)

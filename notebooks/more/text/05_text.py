@@ -81,7 +81,7 @@ def write(shares_after, length=75):
             # the first character at which the running sum of the shares passes the draw
             place = np.searchsorted(np.cumsum(shares_after(text)), draw(), side="right")
             text += characters[min(place, kinds - 1)]
-        print(text[1:].replace("\n", " / "))
+        print(text[1:].replace("\n", " / ")[:88])
 
 
 write(lambda text: table[characters.index(text[-1])])
@@ -503,7 +503,7 @@ print(f"predicted {1e3 * predicted:.2f} ms, measured {1e3 * seconds(op_by_op, re
 # a question: run me
 checks.predict(
     "05-text-compiled",
-    "Op by op, a step of the line takes some hundred times as long as compiled. How is it for this step?",
+    "Op by op, a step of the line takes several hundred times as long as in a compiled training. How is it for this step?",
     choices=["about 100 times as long", "about 10 times as long", "about 3 times as long"],
 )
 
