@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numba import njit
+from products import TURNS, expected, operands
 
 from course.author.build import ROOT, environment
 from levels.support.compiled import SUBSTITUTIONS, compile_cpu
@@ -388,7 +389,7 @@ def test_a_long_float64_sum_runs_in_order(shape, axis):
         assert sum(functools.reduce(operator.add, row[k::4], 0.0) for k in range(4)) != total
 
 
-@pytest.mark.parametrize("shape", [(5,), (5, 1), (5, 3), (5, 2, 2)])
+@pytest.mark.parametrize("shape", [(5,), (5, 1), (5, 3), (5, 2, 2), (5, 0)])
 @pytest.mark.parametrize("rows", [[], [4, 0, 4], [[1, 2], [3, 4]]])
 def test_gather(shape, rows):
     x, rows = np.arange(np.prod(shape), dtype="f4").reshape(shape), np.array(rows, np.int64)
@@ -679,26 +680,17 @@ def test_a_kernel_is_compiled_again_when_what_it_calls_is_rebound(decorator):
                 del table[key]
 
 
-def products(x, w):
-    """x @ w by the record: sums start at 0.0, k runs upwards, each product and each sum is rounded."""
-    out = np.zeros((x.shape[0], w.shape[1]), x.dtype)
-    for k in range(x.shape[1]):
-        out = out + x[:, k : k + 1] * w[k : k + 1]
-    return out
-
-
 @pytest.mark.more("matmul_rows")
-@pytest.mark.parametrize("flip_x, flip_w", [(False, False), (True, False), (False, True), (True, True)])
-def test_the_tiles_give_the_record_to_the_bit(flip_x, flip_w):
+@pytest.mark.parametrize("turns", TURNS)
+def test_the_tiles_give_the_record_to_the_bit(turns):
     """Any shape, also with edges that no tile fits, and a k so long that it is packed in parts."""
     draw, program = np.random.default_rng(0), compile_cpu(kernels.matmul.matmul_rows, np.dtype("f8"))
     shapes = [(0, 3, 2), (3, 0, 2), (1, 1, 1), (17, 1100, 19), *draw.integers(1, 90, (40, 3)).tolist()]
     for m, k, n in shapes:
-        x, w = draw.normal(size=(m, k)), draw.normal(size=(k, n))
+        x, w = operands(draw, ((), ()), (m, k, n), turns, "f8")
         whole = np.full((m + 2, n), 7.0)
-        inputs = x.T.copy() if flip_x else x, w.T.copy() if flip_w else w
-        program(whole[1:-1], *inputs, flip_x, flip_w, 0)
-        assert (whole[1:-1] == products(x, w)).all() and (whole[[0, -1]] == 7).all()
+        program(whole[1:-1], x, w, *turns, 0)
+        assert (whole[1:-1] == expected(x, w, turns)).all() and (whole[[0, -1]] == 7).all()
 
 
 @pytest.mark.parametrize("m, k, n", [*itertools.product((1, 3, 21), (0, 1, 40), (1, 3, 70)), (20, 512, 9)])
@@ -707,12 +699,12 @@ def test_small_and_skinny_products_equal_the_plain_loops(m, k, n):
     draw = np.random.default_rng(m * 10_000 + k * 100 + n)
     for flip_x, flip_w, dtype in itertools.product((False, True), (False, True), ("f8", "f4")):
         x, w = draw.normal(size=(m, k)).astype(dtype), draw.normal(size=(k, n)).astype(dtype)
-        expected, whole, out = np.empty((m, n), dtype), np.full((m + 2, n), 7, dtype), CPU.alloc((m, n), dtype)
-        compile_cpu(kernels.matmul_ikj, np.dtype(dtype))(expected, x, w)
+        plain, whole, out = np.empty((m, n), dtype), np.full((m + 2, n), 7, dtype), CPU.alloc((m, n), dtype)
+        compile_cpu(kernels.matmul_ikj, np.dtype(dtype))(plain, x, w)
         out.data = whole[1:-1]
         inputs = CPU.put(x.T if flip_x else x), CPU.put(w.T if flip_w else w)
         launch("matmul", out, *inputs, transpose_x=flip_x, transpose_w=flip_w)
-        error = np.abs(out.data - expected)
+        error = np.abs(out.data - plain)
         assert (error <= (0 if dtype == "f8" else 1e-5 * (np.abs(x) @ np.abs(w)))).all()
         assert (whole[[0, -1]] == 7).all()
 
