@@ -16,7 +16,6 @@ from levels.support import cache, machine
 CPU = pool()["cpu:0"]
 DTYPES = ["f4", "f8"]
 COMPARISONS = [operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt]
-NET = (2, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)  # the shapes of its weights
 
 
 @pytest.mark.quick
@@ -107,13 +106,6 @@ def elementwise(dtype):
     with a.loop("n") as i:
         v = a.load(x, i)
         a.store((v + 1) * a.load(y, i) / 2 - v, out, i)
-    return a.assemble()
-
-
-def net_program(dtype):
-    """The program that trains the net."""
-    a = Assembler("net", dtype)
-    write_steps(a, net_row, NET)
     return a.assemble()
 
 
@@ -367,7 +359,9 @@ def test_a_listing_holds_instructions_and_the_labels_they_jump_to(triple, dtype)
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(triple).create_target_machine(opt=3)
-    assembly = target.emit_assembly(machine.optimised(net_program(dtype).text, target))
+    a = Assembler("net", dtype)
+    write_steps(a, net_row, [(2, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)])  # the shapes of its weights
+    assembly = target.emit_assembly(machine.optimised(a.assemble().text, target))
     lines = instructions_of(assembly).splitlines()
     instructions = [line for line in lines if not line.endswith(":")]
     # the same instructions in the same order, none cut short: an ARM number starts with # as an x86 comment does

@@ -1,7 +1,6 @@
 """TensorFlow's spelling: what a reader of its books and guides relies on, with numbers worked out apart from it."""
 
 import copy
-import math
 import pickle
 
 import numpy as np
@@ -257,19 +256,6 @@ def test_losses_are_those_of_keras():
     np.testing.assert_allclose(keras.losses.MeanSquaredError()(Y[:, 0], p).numpy(), np.mean((Y - p) ** 2), rtol=1e-12)
     with pytest.raises(ValueError, match="reduction"):
         keras.losses.MeanSquaredError(reduction="most")
-
-
-def test_adam_takes_the_steps_of_keras():
-    w, optimizer = tf.Variable([0.5, -0.25], dtype=tf.float64), keras.optimizers.Adam(learning_rate=0.01, name="mine")
-    v = m = 0.0
-    wanted = np.array([0.5, -0.25])
-    for t in range(1, 6):
-        g = np.array([1e-6, 0.3 * t])  # so small a gradient tells where ε stands
-        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
-        wanted = wanted - 0.01 * math.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m / (np.sqrt(v) + 1e-7)
-        optimizer.apply_gradients([(tf.constant(g), w)])
-        assert int(float(optimizer.iterations)) == t
-    np.testing.assert_allclose(w.numpy(), wanted, rtol=1e-12)
 
 
 def test_gradients_of_nothing():
