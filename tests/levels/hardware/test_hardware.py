@@ -52,27 +52,20 @@ def test_a_freed_buffer_is_refused_everywhere():
 
 
 @pytest.mark.more("several devices")
-def test_a_buffer_belongs_to_one_device():
+def test_a_buffer_belongs_to_one_device_and_copies_are_copies():
     from levels_more.hardware import copy, pool
 
-    other, buffer = pool(cpus=2)["cpu:1"], CPU.put(np.ones(3))
-    with pytest.raises(ValueError, match="not a live buffer of this device"):
-        other.free(buffer)
-    CPU.free(buffer)
-    with pytest.raises((ValueError, TypeError), match="freed"):
-        copy(buffer, other)
-
-
-@pytest.mark.more("several devices")
-def test_copies_are_copies():
-    from levels_more.hardware import copy, pool
-
-    array = np.arange(6.0).reshape(2, 3)
+    array, other = np.arange(6.0).reshape(2, 3), pool(cpus=2)["cpu:1"]
     here = CPU.put(array)
-    there = copy(here, pool(cpus=2)["cpu:1"])
+    with pytest.raises(ValueError, match="not a live buffer of this device"):
+        other.free(here)
+    there = copy(here, other)
     array[:] = 0
     assert here.numpy().tolist() == there.numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
     assert there.device.name == "cpu:1" and there.device.simulated
+    CPU.free(here)
+    with pytest.raises((ValueError, TypeError), match="freed"):
+        copy(here, other)
     assert CPU.put(np.arange(6.0).reshape(2, 3).T).data.flags.c_contiguous
     assert CPU.put(np.float32(2)).shape == ()
 
