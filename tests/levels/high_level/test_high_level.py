@@ -286,15 +286,6 @@ def test_metrics_start_anew_with_each_pass():
     assert net.trainable_variables == net.variables  # a metric's are not among them
 
 
-@pytest.mark.more("summary")
-def test_summary_counts_parameters(capsys):
-    net = Sequential([Dense(4), Dense(8), Dense(1)])
-    net.build((None, 2))
-    net.summary()
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert [row[-1] for row in rows] == ["parameters", "12", "40", "9", "61", "61"]
-
-
 class Proud(Layer):
     """A layer that works in no model."""
 
