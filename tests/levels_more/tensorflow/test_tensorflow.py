@@ -32,8 +32,6 @@ def test_python_floats_are_float32_and_whole_numbers_int64():
     assert tf.constant(2, shape=(2, 3)).numpy().tolist() == [[2, 2, 2], [2, 2, 2]]
     with pytest.raises(TypeError, match="text"):
         tf.constant("hello")
-    with pytest.raises(TypeError, match="need the same dtype"):
-        tf.constant([1.0]) + tf.constant([1])
 
 
 @pytest.mark.parametrize("way", [lambda step: step, tf.function, low_level.function])
@@ -53,8 +51,6 @@ def test_a_quotient_of_whole_numbers_is_float64(way):
         assert slope.numpy().tolist() == [3.5, 0.0, -0.25, 1.0]
     many = np.arange(100_000)
     assert (way(lambda x: x / 3)(tf.constant(many)).numpy() == many / 3).all()
-    with pytest.raises(TypeError, match="cast"):
-        tf.constant(7) / 2.5
 
 
 @pytest.mark.parametrize(
