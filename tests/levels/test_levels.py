@@ -64,7 +64,7 @@ def test_any_batch_size_and_number_of_steps(level):
         assert fit.losses.tolist() == losses and [w.tolist() for w in fit.weights] == weights
 
 
-def bad_calls():
+def test_wrong_data_is_one_clear_error(level):
     """Beside those of tests/support/calls.py."""
     x, y, w, b = np.ones((4, 2)), np.ones((4, 1)), np.ones((2, 1)), np.zeros((1, 1))
     good = dict(x=x, y=y, weights=[w, b], batches=[[0, 1], [2, 3]])
@@ -83,13 +83,9 @@ def bad_calls():
         row_too_large=dict(batches=[[0, 4]]),
         row_negative=dict(batches=[[0, -1]]),
     )
-    return [(name, good | change) for name, change in wrong.items()]
-
-
-def test_wrong_data_is_one_clear_error(level):
-    for name, call in bad_calls():
+    for name, change in wrong.items():
         with pytest.raises((TypeError, ValueError, IndexError)) as error:
-            level.linear_regression(**call)
+            level.linear_regression(**good | change)
         assert len(str(error.value).splitlines()) == 1 and len(str(error.value)) > 20, name
 
 
