@@ -482,8 +482,8 @@ assert out[0] >= 1.0 and program.py_func.hash is None
 def test_a_kept_program_runs_in_a_process_that_compiles_nothing(tmp_path):
     """It finds each address that it calls. One that numba registers only while it compiles is not kept: it would crash.
 
-    It is found by its hash, which is another if the program, a callee or a global is another: each in turn. If it reads a
-    module, whose attributes may change, it has none, and is not kept.
+    It is found by its hash, which is another if the program, a callee or a global is another: each in turn. A program that
+    reads a module, whose attributes may change, has none, and is not kept.
     """
     found = set()
     for run, seed in (("first", "1"), ("again", "2")):

@@ -1,4 +1,4 @@
-"""Modules: Sequential, by number or by name; what a Module of one's own forgets; files and states; what optimizers train."""
+"""Modules: Sequential, by number or by name; what a Module of one's own forgets; files, states, what optimizers train."""
 
 import collections
 import copy
