@@ -1,4 +1,4 @@
-"""Modules: Sequential, by number or by name; what a Module of one's own forgets; files, states, what optimizers train."""
+"""Modules: Sequential, by number or name; what one's own Module forgets; files and states; what optimizers train."""
 
 import collections
 import copy
@@ -65,13 +65,10 @@ def test_a_module_whose_init_was_not_called_says_so_as_pytorch_does():
         def __init__(self, part):
             self.part = part
 
-    told = r"cannot assign {} before Module.__init__\(\) call; write super\(\).__init__\(\) first in {}.__init__"
-    for make, what, name in (
-        (lambda: Net(nn.ReLU()), "module", "Net"),
-        (lambda: Net(nn.Parameter(torch.ones(1))), "parameters", "Net"),
-    ):
-        with pytest.raises(AttributeError, match=told.format(what, name)):
-            make()
+    told = r"cannot assign {} before Module.__init__\(\) call; write super\(\).__init__\(\) first in Net.__init__"
+    for part, what in ((nn.ReLU(), "module"), (nn.Parameter(torch.ones(1)), "parameters")):
+        with pytest.raises(AttributeError, match=told.format(what)):
+            Net(part)
 
 
 def test_keras_name_for_forward_is_recognised():

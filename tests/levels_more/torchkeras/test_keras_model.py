@@ -1,6 +1,6 @@
 """KerasModel does what that of torchkeras 4.0.5 does, and refuses in words what is not here; torchmetrics' spelling.
 
-What is called "as in torchkeras" was run on torchkeras 4.0.5 with PyTorch 2.13.0. Other numbers are worked out by NumPy.
+What is called "as in torchkeras" was run on torchkeras 4.0.5 with PyTorch 2.13.0; other numbers are NumPy's.
 """
 
 import numpy as np
