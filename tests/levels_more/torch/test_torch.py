@@ -188,18 +188,11 @@ def test_arrays_and_tensors_hear_of_each_other():
         leaf([1.0]).numpy()
 
 
-SHARED = {
-    "a column": lambda d: d[:, 0],
-    "columns backwards": lambda d: d[:, ::-1],
-    "whole": lambda d: d,
-}
-
-
-@pytest.mark.parametrize("part", SHARED.values(), ids=SHARED)
+@pytest.mark.parametrize("part", [np.s_[:, 0], np.s_[:, ::-1], ...], ids=["a column", "columns backwards", "whole"])
 def test_views_of_an_array_with_any_strides(part):
     """NumPy does the same beside it, on an array of its own."""
     n, mine = np.arange(8.0).reshape(4, 2), np.arange(8.0).reshape(4, 2)
-    x, y = torch.from_numpy(part(n)), part(mine)
+    x, y = torch.from_numpy(n[part]), mine[part]
     x[:2].fill_(-1.0)
     y[:2] = -1.0
     later = x[1:]
