@@ -68,17 +68,12 @@ from levels_more.mid_level.notes import noted
 GOLDEN = json.loads((ROOT / "tests" / "support" / "golden" / "golden.json").read_text(encoding="utf-8"))
 GOLDEN["metrics"] = [case for case in GOLDEN["metrics"] if "curve" not in case["arguments"]]  # here AUC is that of ROC
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
-BACK_ENDS = {  # what a graph may become
-    "rows": [RowProgram],
-    "replay": [],
-    "fused": [FusedProgram],
-}
 
 
-@pytest.fixture(params=["rows", "replay", *more("FusedProgram", ("fused",))])
+@pytest.fixture(params=[[RowProgram], [], *more("FusedProgram", ([FusedProgram],))], ids=["rows", "replay", "fused"])
 def back_end(request, monkeypatch):
-    monkeypatch.setattr(functions, "BACK_ENDS", BACK_ENDS[request.param])
-    return request.param
+    """What a graph may become."""
+    monkeypatch.setattr(functions, "BACK_ENDS", request.param)
 
 
 # The same numbers as Keras and PyTorch.
