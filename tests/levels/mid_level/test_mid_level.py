@@ -452,6 +452,13 @@ def test_a_layer_is_built_once_and_for_one_width():
             layer(np.ones((2, 5)))
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_a_layer_takes_the_dtype_of_its_first_input(dtype):
+    layer = Pair()
+    assert layer(np.ones((2, 3), dtype)).dtype == dtype
+    assert {v.dtype for v in layer.variables} == {np.dtype(dtype)}
+
+
 def test_the_training_flag_reaches_layers_inside_and_ends_with_the_call():
     class Asking(Pair):
         seen = []
