@@ -97,11 +97,6 @@ def tape_of(power, persistent):
     return tape
 
 
-def slice_of(data):
-    """All batches that a dataset gives."""
-    return [*data]
-
-
 def batches():
     return Dataset.from_tensor_slices((X, Y)).batch(5)
 
@@ -116,7 +111,7 @@ TWICE = {
     ),
     "a persistent tape": (lambda: tape_of(3, True), lambda tape: tape.gradient(*tape.ends)),
     "set_weights": (weights, lambda module: [module.set_weights([X[:2], X[0], Y[0]]), module.get_weights()]),
-    "a dataset": (batches, slice_of),
+    "a dataset": (batches, list),
     "a dataset within itself": (batches, lambda data: [[x.shape, y.shape] for x, _ in data for _, y in data]),
     "the rows of a dataset": (batches, lambda data: data.rows()[1]),
     "predict": (net, lambda model: model.predict(X)),

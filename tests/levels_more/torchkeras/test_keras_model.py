@@ -1,6 +1,6 @@
-"""KerasModel does what that of torchkeras 4.0.5 does, and refuses in words what is not here.
+"""KerasModel does what that of torchkeras 4.0.5 does, and refuses in words what is not here; torchmetrics' spelling.
 
-What is called "as in torchkeras" was run on torchkeras 4.0.5 with PyTorch 2.13.0.
+What is called "as in torchkeras" was run on torchkeras 4.0.5 with PyTorch 2.13.0; other numbers are NumPy's.
 """
 
 import numpy as np
@@ -9,12 +9,12 @@ import pytest
 from levels_more import torch, torchmetrics
 from levels_more.torch import nn
 from levels_more.torch.utils.data import DataLoader, TensorDataset
-from levels_more.torchkeras import KerasModel, metrics
+from levels_more.torchkeras import KerasModel, metrics, summary
 
-RNG = np.random.default_rng(3)
-X = torch.tensor(RNG.normal(size=(12, 2)))
-Y = X @ torch.tensor([[2.0], [-3.0]], dtype=torch.float64) + 1.0
-DATA = DataLoader(TensorDataset(X, Y), batch_size=4)
+X = np.random.default_rng(0).normal(size=(12, 2))
+Y = X @ [[2.0], [-3.0]] + 1.0
+W, B = np.array([[0.5, 0.25]]), np.array([0.1])
+DATA, HELD = (DataLoader(TensorDataset(torch.tensor(X[:n]), torch.tensor(Y[:n])), batch_size=4) for n in (12, 4))
 
 
 @pytest.fixture(autouse=True)
@@ -25,10 +25,26 @@ def a_folder_of_its_own(tmp_path, monkeypatch):
 
 def made(metrics_dict=None, rate=0.01):
     net = nn.Linear(2, 1).double()
-    with torch.no_grad():
-        net.weight.fill_(0.5)
-        net.bias.fill_(0.0)
+    net.weight.data, net.bias.data = torch.tensor(W), torch.tensor(B)
     return KerasModel(net, nn.MSELoss(), metrics_dict, torch.optim.SGD(net.parameters(), lr=rate))
+
+
+def trained(epochs, rate, norm):
+    """SGD on the mean squared error: (the losses of all epochs, those of the held rows)."""
+    w, b, losses, held = W.copy(), B.copy(), [], []
+    for _ in range(epochs):
+        found = []
+        for k in range(0, 12, 4):
+            x, y = X[k : k + 4], Y[k : k + 4]
+            error = x @ w.T + b - y
+            found.append(np.mean(error**2))
+            dw, db = error.T @ x / 2.0, error.sum(0) / 2.0
+            size = np.sqrt((dw**2).sum() + (db**2).sum())
+            factor = min(1.0, norm / (size + 1e-6))
+            w, b = w - rate * factor * dw, b - rate * factor * db
+        losses.append(np.mean(found))
+        held.append(np.mean((X[:4] @ w.T + b - Y[:4]) ** 2))
+    return losses, held
 
 
 @pytest.mark.quick
@@ -42,7 +58,7 @@ def test_predict_is_refused_and_what_the_words_say_works():
         model.predict(DATA)
     with torch.no_grad():
         found = torch.cat([model.net(batch[0]) for batch in DATA])
-    np.testing.assert_allclose(found.numpy(), X.numpy() @ model.net.weight.data.numpy().T + model.net.bias.data.numpy())
+    np.testing.assert_allclose(found.numpy(), X @ W.T + B)
 
 
 def test_a_fit_of_today_names_its_options_and_prints_a_line_for_each_epoch(capsys):
@@ -101,3 +117,80 @@ def test_an_accuracy_counts_as_in_torchkeras():
     assert whole.dtype == torch.float32 and whole.item() == np.float32(2 / 3)
     with pytest.raises(ValueError, match=r"Accuracy: preds is \(3, 1\), target \(3,\); expected equal shapes"):
         metric(logits, true[:, 0])
+
+
+def test_a_keras_model_makes_gradients_shorter_and_goes_back_to_the_best():
+    model = made(rate=0.4)
+    table = model.fit(DATA, HELD, epochs=20, patience=2, plot=False)
+    losses, held = trained(len(table), 0.4, norm=1.0)
+    np.testing.assert_allclose(table["train_loss"], losses, rtol=1e-9)
+    np.testing.assert_allclose(table["val_loss"], held, rtol=1e-9)
+    assert [*table.columns] == ["epoch", "train_loss", "lr", "val_loss"] and set(table["lr"]) == {0.4}
+    best = int(np.argmin(held))
+    assert len(table) == min(20, best + 3) and model.evaluate(HELD) == {"val_loss": table["val_loss"][best]}
+
+
+def test_the_next_fit_begins_with_a_look():
+    model = made()
+    first = model.fit(DATA, HELD, epochs=2)
+    second = model.fit(DATA, HELD, epochs=1)
+    assert [*second["epoch"]] == [0, 1] and [*second["lr"]] == [0.0, 0.01]
+    assert second["val_loss"][0] == first["val_loss"].min()
+
+
+def test_a_summary_tells_what_each_part_gives(capsys):
+    net = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 1)).double()
+    text = summary(net, input_shape=(2,))
+    rows = [line.split() for line in text.splitlines()]
+    assert ["Linear-1", "[-1,", "4]", "12"] in rows and ["ReLU-2", "[-1,", "4]", "0"] in rows
+    assert "Total params: 17" in text and "Trainable params: 17" in text and text in capsys.readouterr().out
+    assert net(torch.tensor(X)).shape == (12, 1)  # its parts are as they were
+
+
+def test_a_schedule_steps_with_the_optimizer():
+    net = nn.Linear(2, 1).double()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+
+    class Falling:
+        """A schedule of a reader: each step has four fifths of the rate before."""
+
+        def step(self):
+            optimizer.param_groups[0]["lr"] *= 0.8
+
+    model = KerasModel(net, nn.MSELoss(), optimizer=optimizer, lr_scheduler=Falling())
+    table = model.fit(DATA, HELD, epochs=2)
+    assert [*table["lr"]] == pytest.approx([0.01 * 0.8**3, 0.01 * 0.8**6])
+    with pytest.raises(ValueError, match="monitor is 'val_loss'; this training has epoch, train_loss, lr"):
+        model.fit(DATA, epochs=1)
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_an_epoch_of_no_number_is_never_the_best(mode):
+    told, kept = iter([3.0, 1.0, np.nan, np.nan, np.nan, 2.0]), []
+
+    class Told:
+        def __call__(self, preds, labels):
+            return torch.zeros(1)
+
+        def compute(self):
+            kept.append(model.net.weight.tolist())
+            return torch.tensor(next(told))
+
+        def reset(self):
+            pass
+
+    model = made({"told": Told()})
+    table = model.fit(DATA, None, 6, "best", 2, "train_told", mode)
+    best = 1 if mode == "min" else 0
+    assert len(table) == best + 3 and model.net.weight.tolist() == kept[best]
+
+
+def test_a_mean_absolute_error_counts_over_batches():
+    metric = torchmetrics.MeanAbsoluteError()
+    assert metric(torch.tensor([1.0, 3.0]), torch.tensor([0.0, 0.0])).item() == 2.0
+    metric.update(torch.tensor([[5.0]]), torch.tensor([[0.0]]))
+    assert metric.compute().item() == 3.0
+    metric.reset()
+    assert np.isnan(metric.compute().item())
+    with pytest.raises(ValueError, match=r"preds is \(2, 1\), target \(2,\); expected equal shapes"):
+        metric(torch.ones(2, 1), torch.ones(2))
