@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import core_alone
 import pytest
@@ -137,19 +137,11 @@ def names_from_the_start():
 def built(tmp_path_factory) -> Path:
     """The tiny project, built once. Tests work on copies of it."""
     root = tmp_path_factory.mktemp("built")
-    course = build.ROOT / "course"
-    support = build.ROOT / "levels" / "support"
-    for path in [
-        course / "__init__.py",
-        course / "author" / "__init__.py",
-        course / "author" / "build.py",
-        *(course / "author" / "builder").glob("*.py"),
-        *(course / "reader").glob("*.py"),
-        *(course / "terminal").glob("*.py"),
-        *(path for room in BUILDING for path in (course / "reader" / room).rglob("*.py")),
-        *support.glob("*.py"),
-    ]:
-        write(root / path.relative_to(build.ROOT), path.read_text(encoding="utf-8"))
+    parts = "__init__", "author/__init__", "author/build", "author/builder/*", "reader/*", "terminal/*"
+    patterns = [f"course/{part}.py" for part in parts] + [f"course/reader/{room}/**/*.py" for room in BUILDING]
+    for pattern in (*patterns, "levels/support/*.py"):
+        for path in build.ROOT.glob(pattern):
+            write(root / path.relative_to(build.ROOT), path.read_text(encoding="utf-8"))
     write(root / "course" / "reader" / "tasks.py", TASKS)
     write(root / "course" / "reader" / "figures" / "__init__.py", "")
     write(root / "data" / "points.csv", "x,y\n1,2\n")
@@ -167,13 +159,6 @@ def project(built, tmp_path) -> Path:
 def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", newline="\n")
-
-
-class Result(NamedTuple):
-    passed: bool
-    cells: int
-    seconds: float
-    output: str
 
 
 @pytest.fixture(scope="session")
@@ -203,7 +188,7 @@ def nbval(absent):
     Where they name no packages that they need, they find none but those of requirements.lock.
     """
 
-    def run(root: Path, *names: str) -> Result:
+    def run(root: Path, *names: str):
         named = any(build.text_path(build.ROOT, name).exists() and packages_of(name) for name in names)
         environment = build.environment(build.ROOT / "tests" / "lean", root)
         environment["ABSENT"] = "" if named else " ".join(absent)
@@ -224,7 +209,8 @@ def nbval(absent):
         )
         passed = re.search(r"(\d+) passed", done.stdout)
         cells, seconds = int(passed[1]) if passed else 0, time.perf_counter() - start
-        return Result(done.returncode == 0, cells, seconds, done.stdout + done.stderr)
+        output = done.stdout + done.stderr
+        return SimpleNamespace(passed=done.returncode == 0, cells=cells, seconds=seconds, output=output)
 
     return run
 
@@ -264,10 +250,17 @@ def serious():
 
 @pytest.fixture
 def chromium(launched):
-    """The browser, for one test: as long as it is open, Playwright's event loop runs in this thread, and no other can.
+    """The browser, for one test.
 
-    A module whose tests all want it may make this fixture its own, and keep one browser for them all.
+    As long as it is open, Playwright's event loop runs in this thread, and no other can.
     """
+    with launched() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def lasting_chromium(launched):
+    """One browser for all tests of a module, which all want it."""
     with launched() as running:
         yield running
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import pytest
+from test_next_evening import answer, saved
 
 from course import build
 from course.author.setup import browser, workspace
@@ -72,13 +73,6 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture(scope="module")
-def chromium(launched):
-    """One browser for all of these tests."""
-    with launched() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def clone(tmp_path_factory):
     """The course as a class has it: a clone, from which `git pull` fetches what is new."""
     folder = tmp_path_factory.mktemp("class")
@@ -102,7 +96,7 @@ def commit(root):
 
 
 @pytest.fixture(scope="module")
-def address(chromium, clone, tmp_path_factory):
+def address(lasting_chromium, clone, tmp_path_factory):
     """From a notebook's name to its address in the JupyterLab of a reader."""
     with browser.jupyterlab(clone, tmp_path_factory.mktemp("lab")) as address:
         yield address
@@ -147,9 +141,9 @@ class Page:
 
 
 @pytest.fixture(scope="module")
-def opened(chromium, address, name):
+def opened(lasting_chromium, address, name):
     """The notebook, no cell of which has run."""
-    tab = chromium.new_page(viewport={"width": 1440, "height": 1600})
+    tab = lasting_chromium.new_page(viewport={"width": 1440, "height": 1600})
     yield Page(tab, address(name), name)
     tab.close()
 
@@ -254,8 +248,8 @@ def test_all_can_read_it(page, serious):
     all_can_read(page.tab, serious)
 
 
-def test_all_can_read_the_first(chromium, address, serious):
-    tab = chromium.new_page(viewport={"width": 1440, "height": 1600})
+def test_all_can_read_the_first(lasting_chromium, address, serious):
+    tab = lasting_chromium.new_page(viewport={"width": 1440, "height": 1600})
     tab.goto(address(NAMES[0]))
     assert browser.run_all(tab) == []
     all_can_read(tab, serious)
@@ -370,12 +364,11 @@ def test_predictions_are_committed_by_mouse_and_by_keys(page):
     asked = page.outputs(page.tab.locator(".widget-html", has_text="Predict:"))
     assert len(asked) >= 2
     keys = page.tab.locator("[data-answer]").evaluate_all("all => all.map(each => each.dataset.answer)")
-    for number, (key, answer) in enumerate(zip(keys[:2], (by_mouse, by_keys), strict=True), 1):
+    for number, (key, commits) in enumerate(zip(keys[:2], (answer, by_keys), strict=True), 1):
         question = page.tab.locator(".jp-OutputArea-output", has=page.tab.get_by_role("button", name="Commit")).first
-        commit = question.get_by_role("button", name="Commit")
-        assert commit.is_disabled()
+        assert question.get_by_role("button", name="Commit").is_disabled()
         page.save(question, f"question {number}, asked")
-        answer(question, commit)
+        commits(question)
         stored = page.tab.locator(f"[data-question='{key}']")
         stored.get_by_text(re.compile(r"^(Right|Not so|Close)")).wait_for()
         assert stored.locator("input, button").count() == 0
@@ -383,18 +376,7 @@ def test_predictions_are_committed_by_mouse_and_by_keys(page):
     assert page.faults == []
 
 
-def by_mouse(question, commit):
-    if question.get_by_role("radio").count():
-        question.get_by_role("radio").last.click()
-    elif question.locator(".noUi-target").count():
-        question.locator(".noUi-target").click()  # in the middle
-    else:
-        question.get_by_role("textbox").click()
-        question.page.keyboard.type("2")
-    commit.click()
-
-
-def by_keys(question, commit):
+def by_keys(question):
     if question.get_by_role("radio").count():
         question.get_by_role("radio").first.press("Space")
     elif question.locator(".noUi-target").count():
@@ -416,11 +398,7 @@ def test_the_course_stays_as_it_is_and_its_news_arrive(page, clone, name):
     tab.keyboard.press("b")
     tab.keyboard.press("Enter")
     tab.keyboard.type("my_own = 6 * 7")
-    tab.keyboard.press("ControlOrMeta+s")
-    for _ in range(100):
-        if "my_own = 6 * 7" in copy.read_text(encoding="utf-8"):
-            break
-        tab.wait_for_timeout(100)
+    saved(tab, copy, "my_own = 6 * 7")
     assert git(clone, "status", "--porcelain") == ""
 
     upstream = clone.parent / "upstream"

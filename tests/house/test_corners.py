@@ -14,14 +14,10 @@ from levels_more.low_level import GradientTape, constant, function, reduce_sum
 POINTS = 0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 6.0, 1e-30, -1e-30, 50.0, -50.0, 1e30, -1e30
 STEEP = 1e5  # where a side is steeper, as that of log at 0, the slope may be infinite
 ONE = {  # functions of each number of one tensor
-    **{name: getattr(low_level, name) for name in low_level.__all__ if name in mid_level.ACTIVATIONS},
     **{name: mid_level.ACTIVATIONS[name] for name in mid_level.ACTIVATIONS if "softmax" not in name},
     **{name: getattr(low_level, name) for name in ("abs", "exp", "log", "sqrt", "square", "sin", "cos", "erf")},
     "clip": lambda x: low_level.clip(x, -1.0, 1.0),
-    "x ** 2": lambda x: x**2,
-    "x ** 3": lambda x: x**3,
-    "x ** 1": lambda x: x**1,
-    "x ** 0": lambda x: x**0,
+    **{f"x ** {n}": lambda x, n=n: x**n for n in (2, 3, 1, 0)},
     "2 ** x": lambda x: 2.0**x,
     "1 / x": lambda x: 1.0 / x,
     "maximum(x, 0)": lambda x: low_level.maximum(x, 0.0),
@@ -32,12 +28,10 @@ ONE = {  # functions of each number of one tensor
 }
 ROWS = [*itertools.product((0.0, 1.0, -2.0), repeat=3), (5.0, 5.0, 5.0), (1e-30, 0.0, 0.0), (1e15, 1e15, 0.0)]
 ROW = {  # functions of a row; of several numbers a weighted sum
-    "reduce_sum": lambda x: reduce_sum(x, -1),
-    "reduce_mean": lambda x: low_level.reduce_mean(x, -1),
-    "reduce_max": lambda x: low_level.reduce_max(x, -1),
-    "reduce_min": lambda x: low_level.reduce_min(x, -1),
-    "reduce_variance": lambda x: low_level.reduce_variance(x, -1),
-    "reduce_std": lambda x: low_level.reduce_std(x, -1),
+    **{
+        f"reduce_{name}": lambda x, name=name: getattr(low_level, f"reduce_{name}")(x, -1)
+        for name in ("sum", "mean", "max", "min", "variance", "std")
+    },
     "softmax": lambda x: reduce_sum(low_level.softmax(x) * np.array([1.0, 2.0, 4.0], x.dtype), -1),
     "log_softmax": lambda x: reduce_sum(low_level.log_softmax(x) * np.array([1.0, 2.0, 4.0], x.dtype), -1),
 }

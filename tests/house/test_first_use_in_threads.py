@@ -1,16 +1,14 @@
 """What is used for the first time, in a fresh process, by six threads at once: no crash, and the numbers that one thread finds."""
 
 import json
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import first_uses
 import numpy as np
 import pytest
+from fresh import printed
 
-from course.author.build import ROOT, environment
 from levels_more.hardware.locks import once
 from levels_more.kernels import PLANS, launch, planned
 from levels_more.low_level import constant
@@ -20,10 +18,8 @@ THREADS = 6
 
 @pytest.mark.filterwarnings("ignore:.*epochs")  # few are enough here
 def test_six_threads_find_what_one_finds(tmp_path):
-    command = [sys.executable, first_uses.__file__, str(THREADS)]
-    run = subprocess.run(command, env=environment(ROOT), cwd=tmp_path, capture_output=True, text=True)
-    assert run.returncode == 0, f"ended by {run.returncode}\n{run.stderr[-3000:]}"
-    together = json.loads(run.stdout.splitlines()[-1])
+    told = printed(first_uses.__file__, THREADS, cwd=tmp_path)
+    together = json.loads(told.splitlines()[-1])
     assert len(together) > 60
     for what, use in first_uses.uses():
         if what not in together:  # an op that another test has brought

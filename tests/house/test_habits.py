@@ -51,9 +51,8 @@ def test_add_loss_names_penalties_which_are_part_of_the_loss(told):
     model = Sequential([Small(), Dense(1)])
     model.compile(SGD(0.0), "mse")
     if told:
-        with pytest.raises(
-            NotImplementedError, match=r"^small: there is no add_loss; in call write self.penalties = \["
-        ):
+        cure = r"^small: there is no add_loss; in call write self.penalties = \["
+        with pytest.raises(NotImplementedError, match=cure):
             model.fit(X, Y, verbose=0)
         return
     (loss,) = model.fit(X, Y, batch_size=200, verbose=0).history["loss"]
@@ -75,9 +74,8 @@ def test_a_train_step_that_takes_a_pair_is_told_what_fit_gives():
 
     model = Mine()
     model.compile("sgd", "mse")
-    with pytest.raises(
-        TypeError, match=r"Mine.train_step: fit calls it with a batch's x and y; write def train_step\(self"
-    ):
+    told = r"Mine.train_step: fit calls it with a batch's x and y; write def train_step\(self"
+    with pytest.raises(TypeError, match=told):
         model.fit(X, Y, verbose=0)
 
 

@@ -1,11 +1,9 @@
 """A compiled program takes the memory that it needs, and gives it back when nobody refers to it."""
 
-import subprocess
 import sys
 
 import pytest
-
-from course import build
+from fresh import printed
 
 PROGRAM = """
 import gc
@@ -46,7 +44,6 @@ print(while_held // 20, (used() - before) // 20)
 @pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
 def test_a_program_takes_little_and_gives_it_back(tmp_path):
     """Measured on 27 November 2026: 117 and 0 kB for each; with all that LLVM's passes had left it was 1,200 and 1,200."""
-    environment = build.environment(build.ROOT) | {"LEVELS_CACHE": str(tmp_path)}  # empty: each is compiled
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
-    held, freed = map(int, done.stdout.split())
+    told = printed("-c", PROGRAM, LEVELS_CACHE=str(tmp_path))  # an empty cache: each is compiled
+    held, freed = map(int, told.split())
     assert held < 400_000 and freed < 100_000, (held, freed)

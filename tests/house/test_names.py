@@ -1,52 +1,22 @@
 """Names that readers of the books reach for: tensors made of nothing, drawn, cut, chosen; bends, schedules, states."""
 
 import math
-import subprocess
-import sys
-import threading
 
 import numpy as np
 import pytest
+from at_once import in_threads
 from back_ends import CHOICES, choose
+from fresh import printed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from course.author.build import ROOT, environment
-from levels_more import low_level
+from levels_more import low_level as low
 from levels_more.hardware import PLACE, pool
-from levels_more.low_level import (
-    GradientTape,
-    Variable,
-    arange,
-    constant,
-    device,
-    function,
-    nn,
-    normal,
-    ones,
-    ones_like,
-    reduce_all,
-    reduce_any,
-    reduce_sum,
-    set_seed,
-    shuffle,
-    uniform,
-    zeros,
-    zeros_like,
-)
+from levels_more.low_level import GradientTape, Variable, constant, function, normal, reduce_sum, set_seed, uniform
 from levels_more.mid_level import INITIALIZERS
 
 RNG = np.random.default_rng(0)
-
-
-def gradient(f, *arrays):
-    """The tape's gradients of the sum of f's squares: of squares, so that what is linear shows, too."""
-    variables = [*map(Variable, arrays)]
-    with GradientTape() as tape:
-        y = f(*variables)
-        y = reduce_sum(y * y)
-    return [dx.numpy() for dx in tape.gradient(y, variables)]
 
 
 # Made of nothing.
@@ -55,20 +25,20 @@ def gradient(f, *arrays):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
 @pytest.mark.parametrize("shape", [(), 3, (0, 2), (2, 3)])
 def test_zeros_and_ones_are_numpys(shape, dtype):
-    for ours, like, theirs in ((zeros, zeros_like, np.zeros), (ones, ones_like, np.ones)):
+    for ours, like, theirs in ((low.zeros, low.zeros_like, np.zeros), (low.ones, low.ones_like, np.ones)):
         made, expected = ours(shape, dtype), theirs(shape, dtype)
         for x in (made, like(made), like(Variable(made)), like(constant(np.full(shape, 7.0)), dtype)):
             assert x.dtype == expected.dtype and x.shape == expected.shape and (x.numpy() == expected).all()
-    assert zeros(2).dtype == np.float32
+    assert low.zeros(2).dtype == np.float32
 
 
 @given(st.integers(-20, 20), st.integers(-20, 20), st.integers(-5, 5).filter(bool), st.booleans())
 def test_ranges_are_numpys(start, limit, delta, real):
     bounds = [n / 4 for n in (start, limit, delta)] if real else [start, limit, delta]
-    made, expected = low_level.range(*bounds), np.arange(*bounds)
+    made, expected = low.range(*bounds), np.arange(*bounds)
     assert made.dtype == (np.float32 if real else np.int64) and made.numpy().tolist() == expected.tolist()
-    assert arange(*bounds, "float64").numpy().tolist() == expected.tolist()
-    assert low_level.range(max(0, limit)).numpy().tolist() == [*range(max(0, limit))]
+    assert low.arange(*bounds, "float64").numpy().tolist() == expected.tolist()
+    assert low.range(max(0, limit)).numpy().tolist() == [*range(max(0, limit))]
 
 
 # Drawn by chance.
@@ -92,13 +62,10 @@ def test_what_is_drawn_has_its_mean_and_its_spread_and_begins_anew_with_a_seed()
 def test_the_first_numbers_of_a_process_are_the_same_in_every_run_and_a_seed_is_for_weights_too():
     code = "from levels.low_level import *; import levels_more.low_level as l; print(l.normal(3).numpy().tolist())"
     code += "; l.set_seed(5); import levels_more.mid_level as m; print(m.INITIALIZERS['glorot_uniform']((1, 2)))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(ROOT), check=True
-    )
     set_seed(0)
     drawn = normal(3).numpy().tolist()
     set_seed(5)
-    assert done.stdout == f"{drawn}\n{INITIALIZERS['glorot_uniform']((1, 2))}\n"
+    assert printed("-c", code) == f"{drawn}\n{INITIALIZERS['glorot_uniform']((1, 2))}\n"
 
 
 @pytest.mark.parametrize("back_end", CHOICES)
@@ -120,9 +87,9 @@ def test_each_device_draws_the_same_numbers_by_itself():
     pool(cpus=2)
     set_seed(4)
     here = normal((2, 2))
-    with device("cpu:1"):
+    with low.device("cpu:1"):
         there = normal((2, 2))
-        mixed = shuffle(constant(np.arange(5)))
+        mixed = low.shuffle(constant(np.arange(5)))
     assert (here.device.name, there.device.name, mixed.device.name) == ("cpu:0", "cpu:1", "cpu:1")
     assert (here.numpy() == there.numpy()).all()
     set_seed(4)
@@ -132,30 +99,20 @@ def test_each_device_draws_the_same_numbers_by_itself():
 
 def test_threads_draw_different_numbers():
     set_seed(0)
-    drawn, begin = [], threading.Barrier(4)
-
-    def work():
-        begin.wait()
-        drawn.extend(uniform(10, dtype="float64").numpy().tolist() for _ in range(50))
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({*sum(drawn, [])}) == 4 * 50 * 10
+    drawn = in_threads(lambda k: [uniform(10, dtype="float64").numpy().tolist() for _ in range(50)], 4)
+    assert len({*np.ravel(drawn)}) == 4 * 50 * 10
 
 
 def test_rows_are_shuffled_and_all_are_there():
     set_seed(1)
     x = RNG.normal(size=(50, 3))
-    orders = [shuffle(x).numpy() for _ in range(2)]
+    orders = [low.shuffle(x).numpy() for _ in range(2)]
     for order in orders:
         assert sorted(map(tuple, order)) == sorted(map(tuple, x)) and (order != x).any()
-    assert (orders[0] != orders[1]).any() and shuffle(np.empty((0, 2))).shape == (0, 2)
+    assert (orders[0] != orders[1]).any() and low.shuffle(np.empty((0, 2))).shape == (0, 2)
     counts = np.zeros((4, 4))
     for _ in range(2000):
-        counts[np.arange(4), shuffle(np.arange(4)).numpy()] += 1
+        counts[np.arange(4), low.shuffle(np.arange(4)).numpy()] += 1
     assert (np.abs(counts - 500) < 100).all()  # five standard deviations
 
 
@@ -168,7 +125,7 @@ def test_elus_slope_keeps_its_digits_far_below_0(dtype):
     for alpha in (1.0, 1.5):
         w = Variable(x)
         with GradientTape() as tape:
-            total = reduce_sum(nn.elu(w, alpha))
+            total = reduce_sum(low.nn.elu(w, alpha))
         (slope,) = tape.gradient(total, [w])
         expected = [1.0 if v > 0.0 else alpha * math.exp(v) for v in x.astype(float)]
         np.testing.assert_allclose(slope.numpy(), expected, 3e-7 if dtype == "f4" else 1e-15)
@@ -176,9 +133,9 @@ def test_elus_slope_keeps_its_digits_far_below_0(dtype):
 
 def test_an_absolute_value_and_a_square_of_whole_numbers_stay_whole():
     x = constant(np.array([-3, 0, 2**53 + 1, -(2**53) - 1]))
-    assert low_level.abs(x).numpy().tolist() == [3, 0, 2**53 + 1, 2**53 + 1]
-    assert low_level.square(x[:2]).numpy().tolist() == [9, 0] and low_level.abs(x).dtype == np.int64
-    assert np.signbit(low_level.abs(constant(np.array([-0.0]))).numpy()).tolist() == [False]
+    assert low.abs(x).numpy().tolist() == [3, 0, 2**53 + 1, 2**53 + 1]
+    assert low.square(x[:2]).numpy().tolist() == [9, 0] and low.abs(x).dtype == np.int64
+    assert np.signbit(low.abs(constant(np.array([-0.0]))).numpy()).tolist() == [False]
 
 
 @settings(max_examples=20, deadline=None)
@@ -186,7 +143,7 @@ def test_an_absolute_value_and_a_square_of_whole_numbers_stay_whole():
 def test_any_and_all_are_numpys(x, data):
     axis = data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)]))
     keep = data.draw(st.booleans())
-    for ours, theirs in ((reduce_any, np.any), (reduce_all, np.all)):
+    for ours, theirs in ((low.reduce_any, np.any), (low.reduce_all, np.all)):
         found, expected = ours(constant(x), axis, keep), theirs(x, axis, keepdims=keep)
         assert found.dtype == bool and found.shape == expected.shape and (found.numpy() == expected).all()
         assert (function(lambda t, f=ours: f(t, axis, keep))(constant(x)).numpy() == expected).all()
@@ -199,7 +156,10 @@ def test_a_mask_chooses_as_in_numpy(shape, data):
     mask = data.draw(arrays.arrays(bool, shape[: data.draw(st.integers(1, len(shape)))]))
     for index in (mask, constant(mask), Variable(constant(mask))):
         assert (constant(x)[index].numpy() == x[mask]).all() and constant(x)[index].shape == x[mask].shape
-    (slope,) = gradient(lambda x: x[mask], x)
+    w = Variable(x)
+    with GradientTape() as tape:
+        total = reduce_sum(w[mask] ** 2)  # of squares, so that what is linear shows, too
+    slope = tape.gradient(total, w).numpy()
     assert (slope == np.where(mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), 2 * x, 0)).all()
 
 
@@ -213,7 +173,7 @@ def test_masks_are_joined_as_in_numpy():
         (~(tensor > 0.0), ~(x > 0)),
     ):
         assert joined.dtype == bool and np.array_equal(joined.numpy(), wanted)
-    between = function(lambda t: low_level.cast((t > 0.0) & ~(t > 1.0), "float64"))
+    between = function(lambda t: low.cast((t > 0.0) & ~(t > 1.0), "float64"))
     assert np.array_equal(between(tensor).numpy(), ((x > 0) & ~(x > 1)).astype(float))
     assert np.array_equal(abs(tensor[:, :3]).numpy(), abs(x[:, :3]))
     for wrong in (lambda: tensor & tensor, lambda: (tensor > 0.0) | 1.0, lambda: ~tensor):
@@ -223,10 +183,10 @@ def test_masks_are_joined_as_in_numpy():
 
 def test_a_mask_of_comparisons_and_argmin_by_both_names():
     x = constant(np.array([[3.0, -1.0], [np.nan, 2.0]]))
-    assert x[x > 0.0].numpy().tolist() == [3.0, 2.0] and low_level.equal(x, x).numpy().tolist() == [[1, 1], [0, 1]]
+    assert x[x > 0.0].numpy().tolist() == [3.0, 2.0] and low.equal(x, x).numpy().tolist() == [[1, 1], [0, 1]]
     for name in ("min", "max"):
-        ours = getattr(low_level, f"arg{name}")
-        assert ours is getattr(low_level, f"arg_{name}")
+        ours = getattr(low, f"arg{name}")
+        assert ours is getattr(low, f"arg_{name}")
         for axis in (None, 0, 1):
             assert ours(x, axis).numpy().tolist() == getattr(np, f"arg{name}")(x.numpy(), axis).tolist()
 
@@ -250,9 +210,6 @@ def test_a_variable_steps_and_tapes_and_programs_hear_of_it():
     assert step(constant(np.array([1.0, 1.0]))).numpy().tolist() == v.numpy().tolist() == [0.25, 1.25]
     with pytest.raises(ValueError, match=r"assign: the variable is float64\[2\].*, the value float64\[3, 2\]"):
         v.assign_add(np.ones((3, 2)))
-
-
-X = np.ones((2, 3))
 
 
 def test_one_number_takes_a_form_and_several_are_told():

@@ -32,14 +32,7 @@ def shortened(cells):
 
 
 @pytest.fixture(scope="module")
-def chromium(launched):
-    """One browser for all of these tests."""
-    with launched() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def desk(chromium, tmp_path_factory):
+def desk(lasting_chromium, tmp_path_factory):
     """(the project, from a notebook's name to its address in the JupyterLab of a reader), the notebooks shortened."""
     levels = [build.level_of(name) for name in build.names_in(build.ROOT)]
     root = build.copy_project(build.ROOT, tmp_path_factory.mktemp("evening").resolve() / "copy", levels)
@@ -51,8 +44,8 @@ def desk(chromium, tmp_path_factory):
         yield root, address
 
 
-def opened(chromium, address):
-    tab = chromium.new_page(viewport={"width": 1280, "height": 1000})
+def opened(lasting_chromium, address):
+    tab = lasting_chromium.new_page(viewport={"width": 1280, "height": 1000})
     tab.faults = []
     tab.on("pageerror", lambda error: tab.faults.append(str(error)))
     tab.goto(address)
@@ -77,17 +70,18 @@ def saved(tab, path, text):
     raise AssertionError(f"{path.name} does not hold {text}")
 
 
-def answer(tab, question):
-    """Commit the last choice, or the middle of a slider, or a 2. Returns what was chosen."""
+def answer(question):
+    """Commit the last choice, or the middle of a slider, or a 2, by mouse. Returns what was chosen."""
+    given = "2"
     if question.get_by_role("radio").count():
-        given = question.locator("label", has=tab.get_by_role("radio")).last.inner_text().strip()
+        given = question.locator("label", has=question.page.get_by_role("radio")).last.inner_text().strip()
         question.get_by_role("radio").last.click()
     elif question.locator(".noUi-target").count():
         question.locator(".noUi-target").click()
         given = question.locator(".widget-label").inner_text()
     else:
-        given = "2"
-        question.get_by_role("textbox").fill(given)
+        question.get_by_role("textbox").click()
+        question.page.keyboard.type(given)
     question.get_by_role("button", name="Commit").click()
     return given
 
@@ -102,16 +96,16 @@ def nothing_is_broken(tab):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_next_evening_shows_what_was_chosen_and_what_was_drawn(chromium, desk, name):
+def test_the_next_evening_shows_what_was_chosen_and_what_was_drawn(lasting_chromium, desk, name):
     root, address = desk
     path = root / "mine" / f"{name}.ipynb"
-    tab = opened(chromium, address(name))
+    tab = opened(lasting_chromium, address(name))
     assert browser.run_all(tab) == []
     tab.locator(".jp-OutputArea-output .widget-html", has_text="Predict:").first.wait_for()
     asked = tab.locator(".jp-OutputArea-output", has=tab.get_by_role("button", name="Commit"))
     moved = tab.locator("img.widget-image").count()
     every = asked.count()
-    given = answer(tab, asked.first)
+    given = answer(asked.first)
     tab.get_by_text(f"You said {given}").wait_for()
     saved(tab, path, "You said")
     assert asked.count() == every - 1
@@ -120,7 +114,7 @@ def test_the_next_evening_shows_what_was_chosen_and_what_was_drawn(chromium, des
     nothing_is_broken(tab)
     tab.close()
 
-    tab = opened(chromium, address(name))
+    tab = opened(lasting_chromium, address(name))
     nothing_is_broken(tab)
     questions = tab.locator("[data-question]")
     assert questions.count() == every
@@ -132,9 +126,11 @@ def test_the_next_evening_shows_what_was_chosen_and_what_was_drawn(chromium, des
     tab.close()
 
 
-def test_a_page_that_is_reloaded_has_its_widgets_and_a_kernel_that_is_restarted_leaves_what_is_stored(chromium, desk):
+def test_a_page_that_is_reloaded_has_its_widgets_and_a_kernel_that_is_restarted_leaves_what_is_stored(
+    lasting_chromium, desk
+):
     _, address = desk
-    tab = opened(chromium, address("01_hardware"))
+    tab = opened(lasting_chromium, address("01_hardware"))
     assert browser.run_all(tab) == []
     saved(tab, desk[0] / "mine" / "01_hardware.ipynb", "widget-view+json")
     commits = tab.get_by_role("button", name="Commit").count()

@@ -1,12 +1,9 @@
 """`levels_more` imports `levels`, never the reverse: it adds rows and replaces none, and mixed use is never silent."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from fresh import printed
 
-from course.author.build import ROOT, environment
 from levels import high_level as own_high
 from levels import mid_level as own_mid
 from levels_more import high_level, mid_level
@@ -42,9 +39,7 @@ print(len(after) - len(before), [key for key in before if after[key] is not befo
 
 @pytest.mark.quick
 def test_importing_a_room_adds_rows_and_replaces_none():
-    done = subprocess.run([sys.executable, "-c", ROWS], env=environment(ROOT), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    added, _, replaced = done.stdout.partition(" ")
+    added, _, replaced = printed("-c", ROWS).partition(" ")
     assert int(added) > 100 and replaced.strip() == "[]", replaced
 
 
@@ -94,21 +89,18 @@ def test_a_wide_layer_in_a_sequential_of_the_core_is_refused(part):
         own_high.Sequential([own_mid.Dense(2), part])
 
 
-def trained(models, layers, mid, data):
-    mid.RANDOM.seed(3)
-    model = models.Sequential([layers.Dense(4, "relu"), layers.Dense(1)])
-    model.compile(mid.SGD(0.01), mid.MeanSquaredError())
-    model.fit(data, epochs=3, verbose=0)
+def trained(models, parts):
+    """A model from here, trained with its layers, optimizer, loss and rows from there."""
+    parts.RANDOM.seed(3)
+    model = models.Sequential([parts.Dense(4, "relu"), parts.Dense(1)])
+    model.compile(parts.SGD(0.01), parts.MeanSquaredError())
+    model.fit(parts.Dataset.from_tensor_slices((X, Y)).batch(8), epochs=3, verbose=0)
     return model
 
 
 def test_parts_of_the_core_work_in_a_wide_model_with_the_same_bits(tmp_path):
-    def rows():
-        return own_mid.Dataset.from_tensor_slices((X, Y)).batch(8)
-
-    core = trained(own_high, own_mid, own_mid, rows())
-    mixed = trained(high_level, own_mid, own_mid, rows())
-    wide = trained(high_level, mid_level, mid_level, mid_level.Dataset.from_tensor_slices((X, Y)).batch(8))
+    core, mixed = trained(own_high, own_mid), trained(high_level, own_mid)
+    wide = trained(high_level, mid_level)
     assert core.history.losses.tobytes() == mixed.history.losses.tobytes() == wide.history.losses.tobytes()
     mixed.save(tmp_path / "model")
     again = load_model(tmp_path / "model")

@@ -1,10 +1,10 @@
 """Programs, commands and imports that the product shows, in pages, notebooks and messages, run as they stand there."""
 
 import contextlib
-import importlib
 import io
 import json
 import os
+import pkgutil
 import re
 import shlex
 import shutil
@@ -13,8 +13,9 @@ import sys
 
 import hub_server
 import pytest
+from fresh import printed
 
-from course.author.build import ROOT, environment, from_text
+from course.author.build import ROOT, from_text
 from course.reader.notebooks.names import all_in
 from course.terminal.arguments import COMMANDS, check_arguments
 
@@ -36,13 +37,8 @@ def written(paths):
 
 def found(name):
     """Whether a dotted name is a module, or an attribute of one."""
-    parts = name.split(".")
-    for n in range(len(parts), 0, -1):
-        with contextlib.suppress(ImportError):
-            thing = importlib.import_module(".".join(parts[:n]))
-            for part in parts[n:]:
-                thing = getattr(thing, part, None)
-            return thing is not None
+    with contextlib.suppress(ImportError, AttributeError):
+        return pkgutil.resolve_name(name) is not None
     return False
 
 
@@ -159,29 +155,11 @@ def test_a_program_on_a_page_runs_as_it_stands(place, tmp_path):
     before, after = RUNS[place]
     (tmp_path / "hub").mkdir()
     address, _ = hub_server.start(tmp_path / "hub")
-    own = {
-        "HF_ENDPOINT": address,
-        "HF_HOME": str(tmp_path / "cache"),
-        "HF_TOKEN": "hf_loopback",
-        "HF_HUB_DISABLE_XET": "1",
-    }
-    code = "import sys; _ = None\nsys.displayhook = lambda value: globals().update(_=value)\n"
-    lines = [*before.splitlines(), *programs()[place].splitlines(), *after.splitlines()]
-    code += "".join(f"exec(compile({line!r}, 'page', 'single'))\n" for line in blocks_of(lines))
-    options = {"env": environment(ROOT) | own, "cwd": tmp_path, "capture_output": True, "encoding": "utf-8"}
-    done = subprocess.run([sys.executable, "-c", code], **options)
-    assert done.returncode == 0, done.stderr
-
-
-def blocks_of(lines):
-    """Statements, each with the indented lines beneath it."""
-    blocks = []
-    for line in lines:
-        if line.startswith(" "):
-            blocks[-1] += f"{line}\n"
-        elif line.strip():
-            blocks.append(f"{line}\n")
-    return blocks
+    own = dict(HF_ENDPOINT=address, HF_HOME=str(tmp_path / "cache"), HF_TOKEN="hf_loopback", HF_HUB_DISABLE_XET="1")
+    text = "\n".join([before, programs()[place], after])
+    code = "import ast, sys; _ = None\nsys.displayhook = lambda value: globals().update(_=value)\n"
+    code += f"exec(compile(ast.Interactive(ast.parse({text!r}).body), 'page', 'single'))"
+    printed("-c", code, cwd=tmp_path, **own)
 
 
 def test_the_lines_for_colab_bring_the_course(tmp_path):

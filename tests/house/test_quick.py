@@ -1,10 +1,9 @@
 """`python3 -m course test` and its `--weekly`: what is marked, and no more; of the sample, that it has every part."""
 
 import re
-import subprocess
-import sys
 
 import pytest
+from fresh import printed
 
 from course import build
 
@@ -24,15 +23,14 @@ def test_unmarked():
 def test_marked_tests_run_and_a_file_without_one_is_not_read(tmp_path, mark):
     (tmp_path / "test_marked.py").write_text(MARKED.format(mark=mark))
     (tmp_path / "test_unmarked.py").write_text("raise SystemExit('it was read')")
-    command = [sys.executable, "-m", "pytest", f"--config-file={build.ROOT / 'pyproject.toml'}", "-p", "conftest"]
-    command += ["-p", "no:cacheprovider", f"--rootdir={tmp_path}", "-m", mark, str(tmp_path)]
-    command += ["--numprocesses=2"] if mark == "quick" else ["-p", "no:xdist"]
-    environment = build.environment(build.ROOT / "tests", build.ROOT) | {"PYTEST_ADDOPTS": ""}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    options = ["-m", "pytest", f"--config-file={build.ROOT / 'pyproject.toml'}", "-p", "conftest"]
+    options += ["-p", "no:cacheprovider", f"--rootdir={tmp_path}", "-m", mark, str(tmp_path)]
+    options += ["--numprocesses=2"] if mark == "quick" else ["-p", "no:xdist"]
+    told = printed(*options, cwd=tmp_path, paths=[build.ROOT / "tests"], PYTEST_ADDOPTS="")
+    assert "1 passed" in told
     if mark == "quick":  # how many there are, and what runs the others
-        assert "\n1 tests, about two minutes on two processors\n" in done.stdout
-        assert done.stdout.endswith(":  python3 -m course test --all\n")
+        assert "\n1 tests, about two minutes on two processors\n" in told
+        assert told.endswith(":  python3 -m course test --all\n")
 
 
 def test_each_room_of_the_course_and_each_level_is_in_the_sample():

@@ -33,36 +33,25 @@ def test_the_map_in_the_page_is_that_of_the_imports():
     assert house.with_maps(page) == page, "python -m course.author.house --write"
 
 
-@pytest.mark.parametrize(
-    "place, name, told",
-    [
-        (
-            "levels.low_level",
-            "foo",
-            "has no 'foo': what the notebooks build is here, and there is more in levels_more.low_level",
-        ),
-        ("levels.low_level", "constan", "has no 'constan' (did you mean 'constant'?): "),
-        ("levels.mid_level", "AdamW", "has no 'AdamW': what the notebooks build is here"),  # it is no slip for Adam
-        (
-            "levels_more.high_level",
-            "load_model",
-            "has no 'load_model'; levels_more.saving has: write `from levels_more.saving",
-        ),
-        (
-            "levels_more.low_level",
-            "Dense",
-            "has no 'Dense'; levels_more.mid_level has: write `from levels_more.mid_level",
-        ),
-        ("levels_more.high_level", "EarlyStoping", "has no 'EarlyStoping'; the nearest is 'EarlyStopping'"),
-        ("levels_more.saving", "run_ranks", "has no 'run_ranks'; levels_more.distributed has: "),
-        ("levels_more.hardware", "foo", "has no 'foo'; dir(levels_more.hardware) lists what it has"),
-        ("levels_more.torch.nn.functional", "frobnicate", "has no 'frobnicate' here; dir(torch.nn.functional) lists"),
-        ("levels_more.torch.cuda", "Stream", "has no 'Stream' here; dir(torch.cuda) lists"),  # a room without a file
-    ],
-)
-def test_a_missing_name_is_told_by_every_road(place, name, told):
+TOLD = {  # a name that is not there -> what is told of it, behind "has no" and the name
+    "levels.low_level.foo": ": what the notebooks build is here, and there is more in levels_more.low_level",
+    "levels.low_level.constan": " (did you mean 'constant'?): ",
+    "levels.mid_level.AdamW": ": what the notebooks build is here",  # it is no slip for Adam
+    "levels_more.high_level.load_model": "; levels_more.saving has: write `from levels_more.saving",
+    "levels_more.low_level.Dense": "; levels_more.mid_level has: write `from levels_more.mid_level",
+    "levels_more.high_level.EarlyStoping": "; the nearest is 'EarlyStopping'",
+    "levels_more.saving.run_ranks": "; levels_more.distributed has: ",
+    "levels_more.hardware.foo": "; dir(levels_more.hardware) lists what it has",
+    "levels_more.torch.nn.functional.frobnicate": " here; dir(torch.nn.functional) lists",
+    "levels_more.torch.cuda.Stream": " here; dir(torch.cuda) lists",  # a room without a file
+}
+
+
+@pytest.mark.parametrize("missing", TOLD)
+def test_a_missing_name_is_told_by_every_road(missing):
     """An attribute, an import of the name, an import of a file. And `hasattr` is False."""
-    module = importlib.import_module(place)
+    place, _, name = missing.rpartition(".")
+    module, told = importlib.import_module(place), f"has no '{name}'{TOLD[missing]}"
     assert not hasattr(module, name)
     with pytest.raises(AttributeError, match=re.escape(told)):
         getattr(module, name)

@@ -47,10 +47,7 @@ def test_an_object_that_can_be_called_keeps_its_own_signature():
     assert [*inspect.signature(mid_level.Dense(3)).parameters] == ["x", "training"]
 
 
-HINTED = [mid_level, high_level]
-
-
-@pytest.mark.parametrize("room", HINTED, ids=lambda room: room.__name__)
+@pytest.mark.parametrize("room", [mid_level, high_level], ids=lambda room: room.__name__)
 def test_hints_name_what_there_is(room):
     """A name in quotes that is misspelled would be found by no import, only by an editor."""
     found = [value for name, value in vars(room).items() if isinstance(value, type) and not name.startswith("_")]

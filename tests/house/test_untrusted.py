@@ -18,13 +18,7 @@ OPEN = "document.querySelectorAll('.jp-RenderedHTML details').forEach(part => pa
 
 
 @pytest.fixture(scope="module")
-def chromium(launched):
-    with launched() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def address(chromium, tmp_path_factory):
+def address(lasting_chromium, tmp_path_factory):
     """The address of one notebook in a JupyterLab that knows nothing of the course.
 
     It has the cells with HTML in their stored outputs, of all notebooks: a whole one takes long to show.
@@ -40,8 +34,8 @@ def address(chromium, tmp_path_factory):
         yield address("all")
 
 
-def test_code_keeps_its_indentation_and_its_names(chromium, address):
-    tab = chromium.new_page(viewport={"width": WIDTHS[0], "height": 800})
+def test_code_keeps_its_indentation_and_its_names(lasting_chromium, address):
+    tab = lasting_chromium.new_page(viewport={"width": WIDTHS[0], "height": 800})
     tab.goto(address)
     tab.locator("[title*='Notebook not trusted']").wait_for(timeout=120_000)
     tab.wait_for_function(browser.ALL_CELLS, timeout=120_000)

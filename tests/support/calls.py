@@ -9,7 +9,6 @@ import contextlib
 import faulthandler
 import functools
 import itertools
-import linecache
 import math
 import operator
 import os
@@ -28,16 +27,6 @@ from course.author.build import ROOT
 from levels_more import distributed, hardware, high_level, kernels, low_level, mid_level, saving
 
 ONES = np.ones((2, 3), "f4")
-
-
-class Together:
-    """A front, and those that hand on what stands on it."""
-
-    def __init__(self, *fronts):
-        self.fronts = fronts
-
-    def __getattr__(self, name):
-        return getattr(next((front for front in self.fronts if name in front.__all__), self.fronts[0]), name)
 
 
 def symbol():
@@ -206,17 +195,13 @@ for name in ("exp", "log", "sqrt"):
     call(name, getattr(H, name), x=right(2.0, "large fraction huge zero inf NaN True negative"))
 
 
-def task(tasks, name, units):
-    """One of the two tasks, on one level."""
-    sizes = [3, *units]
-    shapes = [shape for k, n in itertools.pairwise(sizes) for shape in ((k, n), (1, n))]
-    call(name, getattr(tasks, name), x=array(4, 3), y=array(4, 1), weights=made(lambda: [np.ones(s, "f4") for s in shapes]),
-         batches=right([[0, 1], [2, 3]], "int64 int16"), learning_rate=POSITIVE + "True")
-
-
 def tasks(level):
-    task(level, "linear_regression", [1])
-    task(level, "dnn_classifier", [4, 8, 1])
+    """The two tasks, on one level."""
+    for name, units in (("linear_regression", [1]), ("dnn_classifier", [4, 8, 1])):
+        shapes = [shape for k, n in itertools.pairwise([3, *units]) for shape in ((k, n), (1, n))]
+        call(name, getattr(level, name), x=array(4, 3), y=array(4, 1),
+             weights=made(lambda shapes=shapes: [np.ones(shape, "f4") for shape in shapes]),
+             batches=right([[0, 1], [2, 3]], "int64 int16"), learning_rate=POSITIVE + "True")
 
 
 tasks(H)
@@ -228,11 +213,9 @@ def threads(out, x):
         out[i] = x[i] * 2.0
 
 
-CELLS = array(4, takes=BLOCKS.replace("empty", "") + "float64 int64 int16 bool")
-call("launch_kernel", in_order(H.launch_kernel), kernel=right(threads), blocks=right(1), threads=right(4),
-     out=array(4, takes="axis no_rows"), x=array(4, takes="axis"))
-call("count_traffic", in_order(H.count_traffic), kernel=right(threads), blocks=right(1), threads=right(4),
-     out=array(4, takes="axis no_rows"), x=array(4, takes="axis"))
+for name in ("launch_kernel", "count_traffic"):
+    call(name, in_order(getattr(H, name)), kernel=right(threads), blocks=right(1), threads=right(4),
+         out=array(4, takes="axis no_rows"), x=array(4, takes="axis"))
 GPU, TPU = H.MAKERS["gpu"]("gpu:7"), H.Tpu("tpu:7")
 ON_GPU = made(lambda: GPU.put(np.ones(4, "f4")))
 call("Gpu.launch", in_order(GPU.launch), kernel=right(threads), blocks=right(1), threads=right(4), out=ON_GPU, x=ON_GPU)
@@ -281,7 +264,7 @@ tasks(K)
 # Level 3 ---------------------------------------------------------------------------------------------------------------
 
 call = entering("low_level")
-L, HALVES = Together(low_level, distributed), np.full((2, 3), 0.5, "f4")
+L, D, HALVES = low_level, distributed, np.full((2, 3), 0.5, "f4")
 
 
 def doubled(f):
@@ -327,9 +310,9 @@ call("squeeze", lambda axis: L.squeeze(ONES[:1], axis), lambda axis: np.squeeze(
 call("stack", in_order(L.stack), np.stack, values=made(lambda: [ONES, ONES], "shape axis float64 int64 nans bool"), axis=right(0, "zero negative"))
 call("take", in_order(L.take), x=array(2, 3, takes="shape float64 int64 nans bool no_rows"), rows=made(lambda: np.array([0, 1]), "zero int64 int16 empty no_rows True"), axis=right(1, "zero"))
 for name in ("all_gather", "all_reduce", "broadcast"):  # of one rank
-    call(name, getattr(L, name), x=ANY + "bool True int64" - ("bool True" if name == "all_reduce" else f"{NUMBERS} True" if name == "all_gather" else ""))
-call("root", lambda root: L.broadcast(ONES, root), root=right(0, "zero"))
-call("time_limit", L.time_limit, seconds=right(300.0, "fraction large huge"))
+    call(name, getattr(D, name), x=ANY + "bool True int64" - ("bool True" if name == "all_reduce" else f"{NUMBERS} True" if name == "all_gather" else ""))
+call("root", lambda root: D.broadcast(ONES, root), root=right(0, "zero"))
+call("time_limit", D.time_limit, seconds=right(300.0, "fraction large huge"))
 call("boolean_mask", in_order(L.boolean_mask), x=array(2, 3, takes="float64 int64 nans bool"), mask=made(lambda: np.ones((2, 3), "?"), "bool"))
 call("item", lambda x: L.constant(x).item(), x=right(1.0, f"{NUMBERS} True"))
 for name in ("zeros", "ones"):
@@ -528,7 +511,7 @@ tasks(M)
 # Level 5 ---------------------------------------------------------------------------------------------------------------
 
 call = entering("high_level")
-F = Together(high_level, saving, distributed)
+F, S = high_level, saving
 
 
 def trained(**options):
@@ -577,16 +560,16 @@ call("fit on", lambda data: trained().fit(data, verbose=0),
 call("evaluate", lambda **given: trained().evaluate(**given), x=XS, y=YS + "axis", batch_size=COUNT)
 call("predict", lambda **given: trained().predict(**given), x=XS + "nans no_rows bool float64 int16 int64", batch_size=COUNT)
 call("call a model", lambda x: trained()(x), x=XS + "nans no_rows bool int64")
-call("DistributedDataParallel", lambda model, timeout: F.DistributedDataParallel(model, timeout).predict(ONES), model=made(trained),
+call("DistributedDataParallel", lambda model, timeout: D.DistributedDataParallel(model, timeout).predict(ONES), model=made(trained),
      timeout=right(300.0, "fraction large huge"))
 call("save", lambda path: trained().save(path), path=right("model", "text"))
-call("load_model", F.load_model, path=right("kept", "text"), custom_objects=made(dict, "None dict"))
+call("load_model", S.load_model, path=right("kept", "text"), custom_objects=made(dict, "None dict"))
 call("export", lambda path: trained().export(path), path=right("model.onnx"))
 CARD = {"data": right("rings", "None text"), "metrics": made(lambda: {"accuracy": 0.9}, "None dict"), "license": right("mit", "None text")}
-call("save_pretrained", lambda **given: F.save_pretrained(**{"model": trained(), "save_directory": "pushed"} | given), model=made(trained),
+call("save_pretrained", lambda **given: S.save_pretrained(**{"model": trained(), "save_directory": "pushed"} | given), model=made(trained),
      save_directory=right("pushed", "text"), **CARD)
-call("from_pretrained", lambda **given: F.from_pretrained(**{"repo_id": "kept"} | given), repo_id=right("kept", "text"), custom_objects=made(dict, "None dict"))
-call("export_page", lambda **given: F.export_page(**{"model": trained(), "path": "page.html"} | given), model=made(trained), path=right("page.html", "text"),
+call("from_pretrained", lambda **given: S.from_pretrained(**{"repo_id": "kept"} | given), repo_id=right("kept", "text"), custom_objects=made(dict, "None dict"))
+call("export_page", lambda **given: S.export_page(**{"model": trained(), "path": "page.html"} | given), model=made(trained), path=right("page.html", "text"),
      inputs=made(lambda: {"a": (0, 1), "b": (0, 1), "c": (0, 1)}, "None"), outputs=made(lambda: ["a"], "None words"), picture=right((1, 3, 1.0), "None"))
 WATCHED = right("loss", "text")
 call("EarlyStopping", F.EarlyStopping, monitor=WATCHED, min_delta=RATE + "negative", patience=WHOLE, mode=right("min"), restore_best_weights=FLAG)
@@ -634,9 +617,8 @@ def described(value):
     few = [*itertools.islice(value, 3)] if isinstance(value, (list, tuple, dict, str)) else []
     texts = [text for x in (value, *few) for text in (type(x).__name__, reprlib.repr(x)[:9], str(x)[:9])]
     texts += [str(getattr(value, name, "")) for name in ("__name__", "shape", "dtype")]
-    texts += (
-        [str(len(value))] if isinstance(value, (list, dict)) or isinstance(value, np.ndarray) and value.ndim else []
-    )
+    if isinstance(value, (list, dict)) or isinstance(value, np.ndarray) and value.ndim:
+        texts += [str(len(value))]
     if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
         texts += ["not a finite number"]
     if isinstance(value, (int, float, list)):
@@ -647,26 +629,15 @@ def described(value):
 
 def told(error, given):
     """Whether this error is one of ours, and names something that was given."""
-    said, trace = str(error), error.__traceback__
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    file = trace.tb_frame.f_code.co_filename
-    raised = linecache.getline(file, trace.tb_lineno).lstrip().startswith("raise")
-    ours = raised and file.startswith((os.path.dirname(levels.__file__), os.path.dirname(levels_more.__file__)))
-    ours = ours or "sklearn" in file or isinstance(error, (MemoryError, OSError)) and said
-    names = (
-        "sklearn" in file
-        or isinstance(error, MemoryError)
-        or any(text in plain(said) for x in given for text in described(x))
-    )
-    return (
-        CLEAR.search(said)
-        or ours
-        and names
-        and isinstance(error, SENSIBLE)
-        and type(error) is not KeyError
-        and not OBSCURE.search(said)
-    )
+    said, where = str(error), traceback.extract_tb(error.__traceback__)[-1]
+    by_sklearn = "sklearn" in where.filename
+    folders = os.path.dirname(levels.__file__), os.path.dirname(levels_more.__file__)
+    ours = where.line.startswith("raise") and where.filename.startswith(folders)
+    ours = ours or by_sklearn or isinstance(error, (MemoryError, OSError)) and said
+    named = any(text in plain(said) for x in given for text in described(x))
+    named = named or by_sklearn or isinstance(error, MemoryError)
+    sensible = isinstance(error, SENSIBLE) and type(error) is not KeyError and not OBSCURE.search(said)
+    return CLEAR.search(said) or ours and named and sensible
 
 
 def outcome(call, name, wrong):
@@ -678,9 +649,8 @@ def outcome(call, name, wrong):
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{os.path.relpath(where.filename, ROOT)}:{where.lineno}"
-        return "clear" if told(
-            error, given.values()
-        ) else "obscure", f"{type(error).__name__}: {error!s:.150} ({where})"
+        kind = "clear" if told(error, given.values()) else "obscure"
+        return kind, f"{type(error).__name__}: {error!s:.150} ({where})"
     if wrong not in call.arguments[name].takes:
         return "silent", reprlib.repr(result)
     if call.twin is None:

@@ -6,10 +6,10 @@ with what one thread finds.
 
 import json
 import sys
-import threading
 import traceback
 
 import numpy as np
+from at_once import in_threads
 
 X = np.linspace(-1.0, 1.0, 24).reshape(8, 3)
 Y = (X.sum(axis=1, keepdims=True) > 0.1) * 1.0
@@ -66,28 +66,18 @@ def of_kernels():
 
 def of_tensors():
     """Level 3: the door, tapes, functions, `over`, and what joins several ops."""
-    from levels_more.low_level import (
-        GradientTape,
-        Variable,
-        constant,
-        eager,
-        exp,
-        function,
-        gather,
-        nn,
-        reduce_mean,
-        reduce_sum,
-    )
+    from levels_more import low_level
+    from levels_more.low_level import GradientTape, Variable, constant, function, reduce_sum
 
     shared = Variable(np.ones((3, 1)))
-    one_for_all = function(lambda x: reduce_sum(nn.sigmoid(x @ shared)))
+    one_for_all = function(lambda x: reduce_sum(low_level.nn.sigmoid(x @ shared)))
 
     def eager_ops():
         x = constant(X)
         return [float(reduce_sum(x[:n] * 2.0 + 1.0)) for n in range(1, 8)]
 
     def loss_of(w, x):
-        return reduce_mean(nn.relu(x @ w) + exp(x @ w * 0.1))
+        return low_level.reduce_mean(low_level.nn.relu(x @ w) + low_level.exp(x @ w * 0.1))
 
     def tapes():
         w, x, seen = Variable(np.ones((3, 2))), constant(X), []
@@ -119,7 +109,7 @@ def of_tensors():
         return stepping(w).over(X.astype("f4"), BATCHES), w.numpy()
 
     def undecorated():
-        with eager():
+        with low_level.eager():
             return steps()
 
     yield "eager", eager_ops
@@ -128,7 +118,7 @@ def of_tensors():
     yield "over", over
     yield "one function for all", lambda: one_for_all(constant(X))
     yield "undecorated", undecorated
-    yield "gather", lambda: gather(constant(X), constant(np.array([1, 5])))
+    yield "gather", lambda: low_level.gather(constant(X), constant(np.array([1, 5])))
 
 
 def of_models():
@@ -178,21 +168,14 @@ def numbers(result):
 
 def at_once(use, threads):
     """What so many threads find that begin together."""
-    gate, found = threading.Barrier(threads), [None] * threads
 
-    def work(k):
-        gate.wait()
+    def find(_):
         try:
-            found[k] = numbers(use())
+            return numbers(use())
         except Exception:
-            found[k] = traceback.format_exc()
+            return traceback.format_exc()
 
-    running = [threading.Thread(target=work, args=(k,)) for k in range(threads)]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
-    return found
+    return in_threads(find, threads)
 
 
 if __name__ == "__main__":

@@ -12,15 +12,15 @@ import itertools
 import math
 import mmap
 import operator
-import subprocess
 import sys
 from fractions import Fraction
 from random import Random
 from typing import NamedTuple
 
 import numpy as np
+from fresh import printed
 
-from course.author.build import ROOT, environment
+from course.author.build import ROOT
 from levels.hardware import Assembler, Buffer, Device, pool, select
 
 CPU, OTHER = pool()["cpu:0"], Device("cpu:1", 2**30, simulated=True)
@@ -248,7 +248,7 @@ class Both:
         with self.a.loop(extent, *options) as i:
             self.alive.append([])
             self.blocks.append([])
-            counter = self.note("index", i, lambda state: state.values["counter"], extent)
+            self.note("index", i, lambda state: state.values["counter"], extent)
             self.statements(self.random.randint(2, 9))
         body = self.blocks.pop()
         self.ended += self.alive.pop()
@@ -260,7 +260,6 @@ class Both:
                     step(state)
 
         self.blocks[-1].append(run)
-        return counter
 
     def mischief(self):
         """What must be refused, and leave the program as it was."""
@@ -346,9 +345,7 @@ def memory_for(both, random):
     numbers = [-2, -1, 0, 1, 2, 3]
     if dtype == "f8":
         numbers = random.choice([[0.1, -0.7, 1.3, 9.1, 1e-5], [0.1, 1e300, -0.0, math.inf, math.nan, 3, -1e-310]])
-    shapes = {
-        name: tuple(sizes.get(s, s) for s in (SHAPES | {r: ROWS[r][0] for r in ROWS})[name]) for name in both.arrays
-    }
+    shapes = {name: tuple(sizes.get(size, size) for size in array.shape) for name, array in both.arrays.items()}
     starts, end = {}, 0
     for name in filter(SHAPES.__contains__, random.sample(list(shapes), len(shapes))):
         shared = [start for other, start in starts.items() if math.prod(shapes[other]) >= math.prod(shapes[name])]
@@ -444,15 +441,9 @@ def fuzz(kind, seed, counts):
 
 def check(file, seeds, cache):
     """Run this file, which calls `main`, for these seeds: in a process of its own, because a crash would end pytest."""
-    done = subprocess.run(
-        [sys.executable, file, str(seeds.start), str(seeds.stop)],
-        cwd=ROOT,
-        env=environment(ROOT / "tests" / "support", ROOT) | {"LEVELS_CACHE": str(cache)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]} {done.stderr[-3000:]}"
-    counts = dict(word.split("=") for word in done.stdout.splitlines()[-1].split())
+    paths = [ROOT / "tests" / "support"]
+    told = printed(file, seeds.start, seeds.stop, paths=paths, LEVELS_CACHE=str(cache))
+    counts = dict(word.split("=") for word in told.splitlines()[-1].split())
     enough = int(counts["compared"]) > 15 and int(counts["refused"]) > 15  # of 50, about 60 calls and 45
     assert len(seeds) < 50 or enough, counts
 
