@@ -61,7 +61,7 @@ def watch(made, function):
     lower = made.lower
 
     def lower_watched():
-        places, run = _read_by([_unwrapped(function)]), lower()
+        places, run = _read_by([_function_in(function)]), lower()
 
         def look_and_run(*arrays):
             if _changed(places):
@@ -80,6 +80,14 @@ def _unwrapped(value):
     while wrapper := _WRAPPERS.get(type(value)):
         value = getattr(value, wrapper)
     return inspect.getattr_static(value, "py_func", value)  # it calls no `__getattr__`
+
+
+def _function_in(value):
+    """Return the Python function that a call of this value runs, such as a layer's `__call__`. None if it is in C."""
+    function = _unwrapped(value)
+    if not isinstance(function, types.FunctionType):
+        function = type(function).__call__
+    return function if isinstance(function, types.FunctionType) else None
 
 
 def _of_the_reader(value):
@@ -112,7 +120,7 @@ class Function(low_level.Function):
     def traced(self, signature, over):
         graph, result = super().traced(signature, over)
         kernels = [_of_the_reader(KERNELS[node.op, node.spec.device.kind]) for node in graph.ops]
-        read = _read_by([_unwrapped(self.python), *filter(None, kernels)])
+        read = _read_by(filter(None, [_function_in(self.python), *kernels]))
         self.stale.append(functools.partial(_changed, read))
         return graph, result
 

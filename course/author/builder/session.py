@@ -113,7 +113,7 @@ def build_level(root: Path, name: str) -> None:
     files = export(notebook, name)
     write_level(root, name, files)
     importlib.invalidate_caches()
-    print(f"{MINE}/" * (root == ROOT / MINE) + f"levels/{level_of(name)}")
+    print(place_of(root, name))
     for file, (text, _) in files.items():
         if file != "__init__.py":
             print(f"  {file:<20} {code_lines(text):>4} lines of code")
@@ -138,17 +138,27 @@ def written_by(notebook, name: str) -> str:
     return yours + f" ({', '.join(others)})" * bool(others) if keys else ""
 
 
+def place_of(root: Path, name: str) -> str:
+    """Return where the level of a notebook has been built.
+
+    In the course's own notebook a line says whose it is. So it does in a copy, where nothing is temporary: the line is
+    a stored output, and nbval compares it wherever the notebook runs.
+    """
+    if HOME[0] != ROOT:
+        return f"{MINE}/" * (root == ROOT / MINE) + f"levels/{level_of(name)}"
+    yours = f"`python3 -m course lab` opens yours, which builds {MINE}/levels."
+    return f"This notebook is the course's own. {yours}\nlevels/{level_of(name)}"
+
+
 @contextlib.contextmanager
 def site():
     """Yield the folder in whose `levels` this kernel builds: the reader's, or that of a copy that the course made.
 
-    Otherwise, the course's own notebook builds in a temporary folder, and changes nothing. The message about this is
-    also printed in a copy: it is a stored output, and nbval compares it wherever the notebook runs.
+    Otherwise, the course's own notebook builds in a temporary folder, and changes nothing.
     """
     if HOME[0] != ROOT:
         yield HOME[0]
         return
-    print(f"This notebook is the course's own. `python3 -m course lab` opens yours, which builds {MINE}/levels.")
     if os.environ.get(COPY) == str(ROOT):
         yield ROOT
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from course.author.builder.export import export
 from course.author.builder.files import write_level
-from course.author.builder.session import find_unsaved, site, started, written_by
+from course.author.builder.session import find_unsaved, place_of, site, started, written_by
 from course.reader.notebooks import own_file
 from course.reader.notebooks.cells import MARKER, BuildError, code_lines, halves
 from course.reader.notebooks.names import MINE, ROOT, level_of
@@ -70,7 +70,7 @@ def build_so_far(root: Path, name: str, check: subprocess.Popen) -> None:
     files = export(notebook, name)
     write_level(root, name, files)
     importlib.invalidate_caches()
-    print(f"{MINE}/" * (root == ROOT / MINE) + f"levels/{level_of(name)}, as far as it stands")
+    print(f"{place_of(root, name)}, as far as it stands")
     for room in done:
         if room not in left:
             print(f"  {room + '.py':<20} {code_lines(files[room + '.py'].text):>4} lines of code")
