@@ -70,10 +70,8 @@ def test_beneath_level_3_there_is_no_api():
 
 
 @pytest.mark.parametrize("width", [360, LAB])
-def test_a_whole_program_fits_any_page(chromium, width):
-    tab = chromium.new_page(viewport={"width": width, "height": 1000})
-    tab.set_content(f"<!doctype html><body>{framework_programs.here('torch', 'high', 'rings')._repr_html_()}")
+def test_a_whole_program_fits_any_page(tab, show, width):
+    show(framework_programs.here("torch", "high", "rings"), width)
     blocks = drawn(tab, "pre")
     assert len(blocks[0]) > 20 and cut_names(blocks) == []
     assert tab.evaluate("document.documentElement.scrollWidth") == width
-    tab.close()
