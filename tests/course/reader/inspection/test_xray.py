@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from contextlib import contextmanager
+from itertools import combinations
 
 import pytest
 
@@ -307,12 +308,9 @@ def test_the_trace_keeps_to_the_format(which, request, tmp_path):
 
 def nested(events):
     """Whether of any two events on a track one holds the other, or ends before it: what a viewer needs to stack them."""
-    ends = []
-    for event in sorted(events, key=lambda each: (each["ts"], -each["dur"])):
-        end = event["ts"] + event["dur"]
-        while ends and ends[-1] <= event["ts"] + 1e-6:
-            ends.pop()
-        if ends and end > ends[-1] + 1e-6:
-            return False
-        ends.append(end)
-    return True
+    spans = [(ts, ts + dur) for ts, dur in sorted((each["ts"], each["dur"]) for each in events)]
+    near = 1e-6
+    return all(
+        end <= later + near or last <= end + near or (later <= start + near and end <= last + near)
+        for (start, end), (later, last) in combinations(spans, 2)
+    )
