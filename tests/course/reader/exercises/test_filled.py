@@ -52,10 +52,6 @@ OF_RECORD = {
 }
 
 
-def first_steps(task):
-    return task.x, task.y, task.weights, task.batches[:STEPS], task.learning_rate
-
-
 def pytest_generate_tests(metafunc):
     if "answer" in metafunc.fixturenames:
         names = list(SETS)[: None if metafunc.config.getoption("--all-answers") else 1]
@@ -131,9 +127,10 @@ def test_levels_built_from_other_answers_have_the_losses_of_record(chosen, tmp_p
     assert not done.returncode, done.stderr.decode()
     found = json.loads(done.stdout)
     assert found["levels"] == str(tmp_path / "levels" / "__init__.py")
-    for task, train in OF_RECORD.items():
-        of_record, _ = train(*first_steps(tasks.FOR[task]()))
-        assert [level for level in LEVELS if found[f"{level} {task}"] != of_record] == [], task
+    for name, train in OF_RECORD.items():
+        task = tasks.FOR[name]()
+        of_record, _ = train(task.x, task.y, task.weights, task.batches[:STEPS], task.learning_rate)
+        assert [level for level in LEVELS if found[f"{level} {name}"] != of_record] == [], name
 
 
 @pytest.mark.weekly
