@@ -64,12 +64,6 @@ def notebook_of(key):
     return next(name for name in NAMES if name.startswith(key[:2]))
 
 
-def room_of(key):
-    """The room of the built level that a blank belongs to."""
-    room = MARKER.match(CELLS[key])[1]
-    return f"levels.{build.level_of(notebook_of(key))}.{room}"
-
-
 def filled(key, body):
     """The cell of a blank with this body."""
     return with_body(notebook_of(key), CELLS[key], body)
@@ -77,9 +71,9 @@ def filled(key, body):
 
 def names_of(key):
     """The names that the function of a blank can use, as in a kernel: those of its level, without its own."""
-    room = importlib.import_module(room_of(key))
-    level = importlib.import_module(room_of(key).rpartition(".")[0])
-    names = vars(level) | vars(room)
+    level = f"levels.{build.level_of(notebook_of(key))}"
+    rooms = level, f"{level}.{MARKER.match(CELLS[key])[1]}"
+    names = {n: v for room in rooms for n, v in vars(importlib.import_module(room)).items()}
     return {n: v for n, v in names.items() if not n.startswith("__") and n != key[3:].partition(".")[0]}
 
 

@@ -143,44 +143,29 @@ def test_answers_learned_by_heart_fail_for_other_inputs(key):
     assert exercises.verdict(key, recites, seed=1).state == "not yet"
 
 
-NO_ANSWERS = [
-    *(None, True, 0, 1, -1, 10**400, 1.5, math.nan, math.inf, "", "a float", [], (), [[]], [[], []], [[], [], []]),
-    *(
-        [None] * 4,
-        [0] * 27,
-        list(range(27)),
-        [[]] * 4,
-        [([], [])] * 4,
-        ([], [0]),
-        ([("input", [], 0)], [0]),
-        [[], [(2,)]],
-    ),
-    *(np.zeros(0), np.zeros((0, 3)), np.zeros((3, 2)), np.float32(1), [np.zeros(0)] * 4, [np.zeros((0, 3))] * 4),
-    *(
-        [(np.zeros(0), True)] * 3,
-        [1.0, [np.zeros(2)]],
-        (0.5, []),
-        "x" * (plain_data.TEXT + 1),
-        [0] * (plain_data.ITEMS + 1),
-    ),
-]
-NO_DATA = [
-    *(
-        None,
-        5,
-        "x",
-        [],
-        ["plain"],
-        ["plain", {}],
-        ["plain", [1]],
-        ["list", None],
-        ["other", "a float"],
-        ["call", "exit"],
-    ),
-    *(["array", ["|O", [1], "AAAA"]], ["array", ["<f8", [-1], ""]], ["array", ["<f8", [0, 10**18], ""]]),
-    *(["array", ["<f8", [10**30], ""]], ["number", ["<f8", [], "!!"]], ["array", ["<f8", "3", ""]]),
-    functools.reduce(lambda inner, _: ["list", [inner]], range(plain_data.DEPTH + 1), ["plain", 1]),
-]
+VALUES = None, True, 0, 1, -1, 10**400, 1.5, math.nan, math.inf, "", "a float", np.float32(1)
+LISTS = [], (), [[]], [[], []], [[], [], []], [None] * 4, [0] * 27, list(range(27)), [[]] * 4, [([], [])] * 4
+GRAPHS = ([], [0]), ([("input", [], 0)], [0]), [[], [(2,)]]
+ARRAYS = np.zeros(0), np.zeros((0, 3)), np.zeros((3, 2)), [np.zeros(0)] * 4, [np.zeros((0, 3))] * 4
+STEPS = [(np.zeros(0), True)] * 3, [1.0, [np.zeros(2)]], (0.5, [])
+TOO_LARGE = "x" * (plain_data.TEXT + 1), [0] * (plain_data.ITEMS + 1)
+NO_ANSWERS = *VALUES, *LISTS, *GRAPHS, *ARRAYS, *STEPS, *TOO_LARGE
+# What `pack` does not make.
+NO_KINDS = (
+    None,
+    5,
+    "x",
+    [],
+    ["plain"],
+    ["plain", {}],
+    ["plain", [1]],
+    ["list", None],
+    ["other", "a float"],
+    ["call", "exit"],
+)
+NO_ARRAYS = ["|O", [1], "AAAA"], ["<f8", [-1], ""], ["<f8", [0, 10**18], ""], ["<f8", [10**30], ""], ["<f8", "3", ""]
+TOO_DEEP = functools.reduce(lambda inner, _: ["list", [inner]], range(plain_data.DEPTH + 1), ["plain", 1])
+NO_DATA = *NO_KINDS, *(["array", each] for each in NO_ARRAYS), ["number", ["<f8", [], "!!"]], TOO_DEEP
 
 
 @pytest.mark.parametrize("key", SOLUTIONS)

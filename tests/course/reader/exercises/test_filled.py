@@ -75,12 +75,6 @@ def filled(root, name, answer):
     return notebook, bodies
 
 
-def run(root, name, notebook):
-    """Run a notebook of the desk in a real kernel. Raises CellExecutionError where a cell raises, and is not meant to."""
-    nbformat.write(notebook, root / MINE / f"{name}.ipynb")  # its last cell compares what ran with the file
-    client_of(notebook, timeout=500).execute(cwd=str(root / MINE), env=build.environment(root), cleanup_kc=True)
-
-
 def last_losses(notebook):
     """What the last cell says of both tasks, as decimals and in hexadecimal."""
     (*_, last) = (cell for cell in notebook.cells if cell.cell_type == "code")
@@ -141,7 +135,9 @@ def test_with_other_answers_all_five_run_and_their_losses_are_the_records(answer
     assert workspace.open_desk(root) == []
     for name in NAMES:
         notebook, bodies = filled(root, name, answer)
-        run(root, name, notebook)
+        nbformat.write(notebook, root / MINE / f"{name}.ipynb")  # its last cell compares what ran with the file
+        client = client_of(notebook, timeout=500)
+        client.execute(cwd=str(root / MINE), env=build.environment(root), cleanup_kc=True)
         written = [key for key, body in bodies.items() if body is not None]
         ours = [key for key in written if bodies[key] in ANSWERS[f"{name[:2]}-{key}"].right]
         said = "".join(map(printed, notebook.cells))

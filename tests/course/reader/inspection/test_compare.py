@@ -197,15 +197,10 @@ def test_a_mark_stands_once():
 # As text.
 
 
-def parts_of(text):
-    """{mark: its lines} of the text of a comparison."""
-    _, *parts = text.split("\n\n")
-    return {part.split("\n")[0]: part.split("\n")[1:] for part in parts}
-
-
 def test_levels_stand_beneath_each_other_led_by_their_numbers(line, net):
     for comparison in (line, net):
-        text = parts_of(repr(comparison))
+        _, *parts = repr(comparison).split("\n\n")
+        text = {part.split("\n")[0]: part.split("\n")[1:] for part in parts}
         assert [*text] == [mark.upper() for mark in (*marks.MARKS, marks.AROUND)]
         for mark, lines in text.items():
             numbers = [line[0] for line in lines]
@@ -349,14 +344,9 @@ def test_any_two_are_laid_side_by_side(tab, show, house, pair):
 HOSTILE = "body { margin: 0; } td, th { text-align: right; padding: 6px 13px; } pre { padding: 16px; font-size: 12px; }"
 
 
-def bare(page):
-    """A page without its styles and classes, as where they are stripped."""
-    page = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
-    return re.sub(r' (?:style|class|name|valign|data-\w+)="[^"]*"', "", page)
-
-
 def test_without_any_style_two_tables_stand_under_the_name_of_each_task(tab, house):
-    page = bare(house._repr_html_())
+    page = re.sub(r"<style>.*?</style>", "", house._repr_html_(), flags=re.DOTALL)
+    page = re.sub(r' (?:style|class|name|valign|data-\w+)="[^"]*"', "", page)
     assert not re.search(r"<(style|script|input|select|button|label)|style=|class=| id=", page)
     page = f"<style>{HOSTILE}</style>{page}"
     tab.set_content(f"<!doctype html>{page}")

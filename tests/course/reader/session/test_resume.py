@@ -43,13 +43,6 @@ def reader(monkeypatch, tmp_path):
     return note
 
 
-def kernel(root, name, notebook):
-    """A client with a new kernel for a notebook of the desk."""
-    where = str((root / MINE / f"{name}.ipynb").parent)
-    client = client_of(notebook, timeout=200)
-    return client, client.setup_kernel(cwd=where, env=build.environment(root), cleanup_kc=True)
-
-
 def printed(cell):
     return "".join(output.get("text", "") for output in cell.get("outputs", []))
 
@@ -62,8 +55,8 @@ def run(root, name, first, last):
     """Run the first cell and those from `first` to `last` in a new kernel. Returns what the first cell printed."""
     notebook = build.read_notebook(root, name, MINE)
     code = [k for k, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
-    client, running = kernel(root, name, notebook)
-    with running:
+    client, where = client_of(notebook, timeout=200), str((root / MINE / f"{name}.ipynb").parent)
+    with client.setup_kernel(cwd=where, env=build.environment(root), cleanup_kc=True):
         for k in [code[0], *(k for k in code[1:] if first <= k <= last)]:
             client.execute_cell(notebook.cells[k], k)
     return notebook, printed(notebook.cells[code[0]])
