@@ -151,21 +151,10 @@ STEPS = [(np.zeros(0), True)] * 3, [1.0, [np.zeros(2)]], (0.5, [])
 TOO_LARGE = "x" * (plain_data.TEXT + 1), [0] * (plain_data.ITEMS + 1)
 NO_ANSWERS = *VALUES, *LISTS, *GRAPHS, *ARRAYS, *STEPS, *TOO_LARGE
 # What `pack` does not make.
-NO_KINDS = (
-    None,
-    5,
-    "x",
-    [],
-    ["plain"],
-    ["plain", {}],
-    ["plain", [1]],
-    ["list", None],
-    ["other", "a float"],
-    ["call", "exit"],
-)
+NO_KINDS = None, 5, "x", [], ["plain"], ["plain", {}], ["plain", [1]], ["list", None], ["other", "a float"]
 NO_ARRAYS = ["|O", [1], "AAAA"], ["<f8", [-1], ""], ["<f8", [0, 10**18], ""], ["<f8", [10**30], ""], ["<f8", "3", ""]
 TOO_DEEP = functools.reduce(lambda inner, _: ["list", [inner]], range(plain_data.DEPTH + 1), ["plain", 1])
-NO_DATA = *NO_KINDS, *(["array", each] for each in NO_ARRAYS), ["number", ["<f8", [], "!!"]], TOO_DEEP
+NO_DATA = *NO_KINDS, ["call", "exit"], *(["array", each] for each in NO_ARRAYS), ["number", ["<f8", [], "!!"]], TOO_DEEP
 
 
 @pytest.mark.parametrize("key", SOLUTIONS)
@@ -197,22 +186,6 @@ def endless_calls(*arguments):
     return endless_calls(*arguments)
 
 
-def quits(*arguments):
-    raise SystemExit
-
-
-def half_filled(*arguments):
-    return 2 * ...
-
-
-def nothing(*arguments):
-    len(arguments)
-
-
-def one_argument(x):
-    return x
-
-
 def spoils(*arguments):
     for each in arguments:
         if isinstance(each, np.ndarray):
@@ -220,24 +193,30 @@ def spoils(*arguments):
     return np.float32(0.0)
 
 
-ODD = [(odd, key) for odd in (half_filled, nothing, spoils) for key in SOLUTIONS]
-ODD += [  # what is found out before an exercise's own questions, or in the same way in all of them: one for each notebook
-    (odd, key)
-    for odd in (forever, endless_calls, quits, one_argument, 5, None, np.ones(3), print)
-    for key in ("01-1", "02-2", "03-1", "04-1", "05-1")
-]
+ODD = {
+    "half filled": lambda *arguments: 2 * ...,
+    "nothing": lambda *arguments: print(end=""),
+    "spoils": spoils,
+}
+ODD_BEFORE = {  # what is found out before an exercise's own questions, or in the same way in all of them
+    "forever": forever,
+    "endless calls": endless_calls,
+    "quits": lambda *arguments: sys.exit(),
+    "one argument": lambda x: x,
+    **{str(each): each for each in (5, None, np.ones(3), print)},
+}
+HANDED_OVER = [(key, name, odd) for name, odd in ODD.items() for key in SOLUTIONS]
+HANDED_OVER += [(f"0{number}-1", name, odd) for name, odd in ODD_BEFORE.items() for number in range(1, 6)]
 
 
-@pytest.mark.parametrize("odd, key", ODD, ids=lambda each: getattr(each, "__name__", str(each)))
-def test_whatever_is_handed_over_gets_an_answer(odd, key, monkeypatch):
-    if odd is forever:
+@pytest.mark.parametrize("key, name, odd", HANDED_OVER, ids=lambda each: each if isinstance(each, str) else "")
+def test_whatever_is_handed_over_gets_an_answer(key, name, odd, monkeypatch):
+    if name == "forever":
         monkeypatch.setattr(cases, "TIME_LIMIT", 0.1)
     found = exercises.verdict(key, odd)
-    assert found.state == ("still blank" if odd is half_filled else "not yet") and len(found.text) < 700, found
-    if odd is forever:
-        assert "takes more than 0.1 s" in found.text
-    if odd is endless_calls:
-        assert "RecursionError" in found.text
+    assert found.state == ("still blank" if name == "half filled" else "not yet") and len(found.text) < 700, found
+    told = {"forever": "takes more than 0.1 s", "endless calls": "RecursionError"}
+    assert told.get(name, "") in found.text
 
 
 @pytest.mark.versions

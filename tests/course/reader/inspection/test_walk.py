@@ -268,22 +268,15 @@ def test_all_can_read_it(tab, show, serious, both, width, scheme):
 
 def test_without_styles_it_is_plain_tables(tab, both):
     """As GitHub shows it: no style, no controls. What is chosen elsewhere stands there in order, and nothing is dead."""
-    page = re.sub(
-        r"<style>.*?</style>|<input[^>]*>| (class|style|id|for|role|data-\w+)=\"[^\"]*\"",
-        "",
-        both._repr_html_(),
-        flags=re.S,
-    )
+    styles = r"<style>.*?</style>|<input[^>]*>| (class|style|id|for|role|data-\w+)=\"[^\"]*\""
+    page = re.sub(styles, "", both._repr_html_(), flags=re.S)
     tab.set_content(page)
     shown = tab.locator("details[open]").inner_text()
     at = [shown.index(head) for head in HEADS]
     assert at == sorted(at) and [shown.count(head) for head in HEADS] == [1] * 9
     assert not re.search(r"^(up|down|over|or) ", shown, re.MULTILINE)
-    assert (
-        tab.locator("body")
-        .inner_text()
-        .startswith("All stages stand below each other here. In JupyterLab (run this cell) and on the site, a click")
-    )
+    told = "All stages stand below each other here. In JupyterLab (run this cell) and on the site, a click"
+    assert tab.locator("body").inner_text().startswith(told)
     assert tab.locator("details[open] table:visible").count() == 18
     line = both.walks[0]
     for stage in line.stages:

@@ -131,9 +131,8 @@ def test_it_shows_itself(monkeypatch):
     assert not re.search(r"<summary>((?!</summary>).)*<a ", found._repr_html_()), "one press cannot unfold and lead"
     page = found._repr_html_()
     assert f'href="04_mid_level.ipynb#{place.heading.replace(" ", "-")}"' in page
-    assert (
-        "class Dense(Layer):" in page and page.count("<details>") == page.count("</details>") == 3
-    )  # there is a wider one, and a spelling
+    assert "class Dense(Layer):" in page
+    assert page.count("<details>") == page.count("</details>") == 3  # there is a wider one, and a spelling
     monkeypatch.setattr("course.reader.inspection.source_index.WATCHED", ["more/05_cost"])
     assert 'href="../more/03_torch.ipynb"' in found._repr_html_()
     assert "a &lt; b" in course.where("less")._repr_html_() or "x &lt; y" in course.where("less")._repr_html_()

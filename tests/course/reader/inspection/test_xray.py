@@ -172,10 +172,8 @@ def test_a_list_of_programs_is_one_launch_that_moves_what_they_move():
         read = {x for node in inside for x in node.inputs} - inside
         moved += sum(x.spec.nbytes for x in read | {node for node in inside if node in program.words})
     assert (launched.name, launched.bytes) == ("list of programs on cpu:0", moved)
-    assert (
-        launched.place.file == "levels_more/compiler/fused/backend.py"
-        and "levels_more/compiler/fused/backend.py" in repr(picture)
-    )
+    file = "levels_more/compiler/fused/backend.py"
+    assert launched.place.file == file and file in repr(picture)
 
 
 def test_the_loss_is_that_of_record_opened_and_compiled(line, net):

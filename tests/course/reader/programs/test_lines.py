@@ -7,7 +7,6 @@ import pytest
 
 from course.reader.programs import lines
 
-STORED = lines.stored(lines.CORNERS)
 ROWS = {row.key: row for row in lines.rows()}
 
 
@@ -15,7 +14,7 @@ ROWS = {row.key: row for row in lines.rows()}
 @pytest.mark.parametrize("library", lines.SPELLED)
 def test_corners_are_those_of_the_library(library):
     asked, apart = lines.corners(library)
-    real, space = STORED[library]["answers"], lines.begun(library, ours=True)
+    real, space = lines.stored(lines.CORNERS)[library]["answers"], lines.begun(library, ours=True)
     assert {*asked} == {*real}, "the table has other lines than its answers: `course programs --corners --store`"
     found = {line: lines.answer_to(line, space) for line in asked}
     other = {line: (found[line], real[line]) for line in asked if not lines.agree(found[line], real[line])}

@@ -72,15 +72,8 @@ def models(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(models):
-    each = [
-        "rings",
-        str(models / "small"),
-        str(models / "file.onnx"),
-        f"twice={models / 'small'}",
-        str(models / "mixed"),
-        str(models / "huge"),
-        str(models / "foreign.onnx"),
-    ]
+    files = "small", "file.onnx", "mixed", "huge", "foreign.onnx"
+    each = ["rings", f"twice={models / 'small'}", *(str(models / file) for file in files)]
     with serving.Server(each) as running:
         yield running
 
@@ -131,10 +124,8 @@ def test_a_layer_of_ones_own_goes_along_as_a_graph_alone(tmp_path):
     model = Sequential([Doubled(), Dense(1)])
     model.build((None, 2), "float32")
     model.save(tmp_path / "own")
-    with pytest.raises(
-        serving.ServingError,
-        match=r"no class is called 'Doubled'.*; or export it in the program that has this code, with model.export",
-    ):
+    told = r"no class is called 'Doubled'.*; or export it in the program that has this code, with model.export"
+    with pytest.raises(serving.ServingError, match=told):
         serving.write_onnx(tmp_path / "own", tmp_path / "made.onnx")
     model.export(tmp_path / "own.onnx")
     serving.write_onnx(tmp_path / "own.onnx", tmp_path / "made.onnx")
@@ -171,19 +162,16 @@ def test_the_lock_is_complete():
 @real
 def test_every_model_answers(server, models):
     assert server.ask("/v2/health/live") == {"live": True} and server.ask("/v2/health/ready") == {"ready": True}
-    assert sorted(server.ask("/v2/models")["models"]) == [
-        *("file", "foreign", "huge", "mixed", "rings", "small", "twice")
-    ]
+    names = "file", "foreign", "huge", "mixed", "rings", "small", "twice"
+    assert sorted(server.ask("/v2/models")["models"]) == [*names]
     about = server.ask("/v2/models/mixed")
     assert about["inputs"] == [
         {"name": "x0", "datatype": "FP32", "shape": [-1, 2]},
         {"name": "x1", "datatype": "INT64", "shape": [-1, 1]},
     ]
     assert about["versions"] == ["1"] and server.ask("/v2/models/mixed/versions/1") == about
-    x, words = (
-        np.random.default_rng(0).uniform(-1, 1, (7, 2)).astype("f4"),
-        np.array([[0], [1], [2], [3], [4], [0], [1]]),
-    )
+    x = np.random.default_rng(0).uniform(-1, 1, (7, 2)).astype("f4")
+    words = np.array([[0], [1], [2], [3], [4], [0], [1]])
     found, _ = answer_of(server, "mixed", x, words)
     assert np.abs(found - load_model(models / "mixed").predict([x, words])).max() < 1e-6
     assert answer_of(server, "huge", np.ones((1, 1), "f4"))[0] == np.float32(1e38)
@@ -200,9 +188,8 @@ def test_answers_are_those_of_predict(server, models, tmp_path, rows):
         x = np.random.default_rng(1).uniform(-9, 9, (rows, columns)).astype(dtype)
         found, whole = answer_of(server, name, x)
         model.export(tmp_path / f"{name}.onnx")
-        assert (
-            found.tobytes() == onnxruntime.InferenceSession(tmp_path / f"{name}.onnx").run(None, {"x0": x})[0].tobytes()
-        )
+        here = onnxruntime.InferenceSession(tmp_path / f"{name}.onnx").run(None, {"x0": x})[0]
+        assert found.tobytes() == here.tobytes()
         if rows:
             assert np.abs(found - model.predict(x)).max() < near
         assert whole["model_version"] == "1" and whole["id"]
@@ -347,12 +334,9 @@ def test_a_body_without_a_length_has_the_same_limit(server):
     connection.close()
 
 
+TWO, THREE = np.ones((2, 2), "f4"), np.array([[1], [2], [3]])
 REFUSED = {  # what is told: the model, and what it is asked
-    "mixed: all inputs need as many rows; x0 has 2, x1 has 3": (
-        "mixed",
-        np.ones((2, 2), "f4"),
-        np.array([[1], [2], [3]]),
-    ),
+    "mixed: all inputs need as many rows; x0 has 2, x1 has 3": ("mixed", TWO, THREE),
     "mixed cannot be run on this": ("mixed", np.ones((1, 2), "f4"), np.array([[99]])),  # outside of its embedding
     "huge: y0 holds NaN or infinity": ("huge", np.full((1, 1), 99, "f4")),  # for which JSON has no word
 }
@@ -400,9 +384,8 @@ def test_a_new_version_is_taken_in_and_a_broken_one_is_not(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_ends_in_order(tmp_path, number):
     dense(1).save(tmp_path / "net")
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # which a shell in the background may have ignored
+    # A shell in the background may have ignored it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     port = serving.free_port("127.0.0.1", 0)
     command = [sys.executable, str(ROOT / "course"), "serve", "net", "--port", str(port)]
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
