@@ -213,20 +213,19 @@ def seen(tab):
 
 def test_down_and_up_by_mouse(tab, show, both):
     show(both)
-    names = HEADS
-    assert seen(tab) == names[:1]
+    assert seen(tab) == HEADS[:1]
     way = tab.locator("label.down:visible").bounding_box()
-    for name in names[1:4] + names[5:]:  # `fit` has a program instead of plans
+    for name in HEADS[1:4] + HEADS[5:]:  # `fit` has a program instead of plans
         assert tab.locator("label.down:visible").bounding_box() == way, "a second click needs no other place"
         tab.locator("label.down:visible").click()
         assert seen(tab) == [name]
     assert tab.locator("label.down:visible").count() == 0
-    for name in names[7:4:-1] + names[3::-1]:
+    for name in HEADS[7:4:-1] + HEADS[3::-1]:
         tab.locator("label.up:visible").click()
         assert seen(tab) == [name]
     assert tab.locator("label.up:visible").count() == 0
     tab.get_by_text("Two rings").click()
-    assert seen(tab) == names[:1], "each task has its own stages"
+    assert seen(tab) == HEADS[:1], "each task has its own stages"
     assert f"{both.walks[1].loss:.6g}" in tab.locator(".loss:visible").inner_text()
 
 

@@ -80,12 +80,10 @@ def test_the_state_comes_back_and_the_rest_runs_on(project, name, stop, tell, re
     told, opened = resume.main(project)
     assert opened == name and told.startswith(f"You stopped in mine/{name}.ipynb, today at")
     ideas = {"trail/1_hardware": 0, "04_mid_level": 3}  # of the stopping points up to there
-    assert len(re.findall(r"^  - \S", told, re.MULTILINE)) == ideas[name] and ("What you have so far:" in told) == bool(
-        ideas[name]
-    )
-    end = [k for k, cell in enumerate(notebook.cells) if cell.cell_type == "code"][
-        -2
-    ]  # the last one builds, or takes along
+    assert len(re.findall(r"^  - \S", told, re.MULTILINE)) == ideas[name]
+    assert ("What you have so far:" in told) == bool(ideas[name])
+    # The last one builds, or takes along.
+    *_, end, _ = (k for k, cell in enumerate(notebook.cells) if cell.cell_type == "code")
     done, said = run(project, name, at + 1, end)
     (seconds,) = re.findall(r"Restored in ([\d.]+) s: \d+ cells ran again, without \d+ that only", said)
     tell("resume: the state comes back", f"{name:<20} {float(seconds):>5.1f} s instead of {first:.1f} s")
