@@ -13,11 +13,6 @@ from course.reader.notebooks.names import core_of
 ALL = build.all_in(build.ROOT)
 
 
-def call_in(source, function):
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    return next(call for call in calls if ast.unparse(call.func) == function)
-
-
 def keys_kept(name):
     path = answers.FOLDER / f"{name}.toml"
     return set(tomllib.loads(path.read_text(encoding="utf-8"))) if path.exists() else set()
@@ -41,7 +36,8 @@ def test_a_question_stands_before_its_result_and_its_answer_after_it(name):
     asked, told = {}, {}
     for number, cell in enumerate(cells):
         if cell.cell_type == "code" and "checks.predict(" in cell.source:
-            call = call_in(cell.source, "checks.predict")
+            calls = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call)]
+            call = next(each for each in calls if ast.unparse(each.func) == "checks.predict")
             assert {each.arg for each in call.keywords} <= {"choices", "slider"} and len(call.args) == 2
             given = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
             key, question = map(ast.literal_eval, call.args)

@@ -64,12 +64,6 @@ def notebook_of(key):
     return next(name for name in NAMES if name.startswith(key[:2]))
 
 
-def room_of(key):
-    """The room of the built level that a blank belongs to."""
-    room = MARKER.match(CELLS[key])[1]
-    return f"levels.{build.level_of(notebook_of(key))}.{room}"
-
-
 def filled(key, body):
     """The cell of a blank with this body."""
     return with_body(notebook_of(key), CELLS[key], body)
@@ -77,9 +71,9 @@ def filled(key, body):
 
 def names_of(key):
     """The names that the function of a blank can use, as in a kernel: those of its level, without its own."""
-    room = importlib.import_module(room_of(key))
-    level = importlib.import_module(room_of(key).rpartition(".")[0])
-    names = vars(level) | vars(room)
+    level = f"levels.{build.level_of(notebook_of(key))}"
+    rooms = level, f"{level}.{MARKER.match(CELLS[key])[1]}"
+    names = {n: v for room in rooms for n, v in vars(importlib.import_module(room)).items()}
     return {n: v for n, v in names.items() if not n.startswith("__") and n != key[3:].partition(".")[0]}
 
 
@@ -145,10 +139,8 @@ def test_hints_and_the_solution_are_folded_beneath_it(key):
     text = cells[at + 1].source
     folded = re.findall(r"<details><summary>(.*?)</summary>(.*?)</details>", text, re.DOTALL)
     assert [title for title, _ in folded] == ["Hint", "Second hint", "Solution"]
-    solution = blanks.solution(notebook_of(key), key[3:])
-    assert f"\n\n```python\n{textwrap.dedent(solution)}\n```\n" == folded[2][1], (
-        "the solution there is not that of solutions/blanks"
-    )
+    solution = textwrap.dedent(blanks.solution(notebook_of(key), key[3:]))
+    assert folded[2][1] == f"\n\n```python\n{solution}\n```\n", "it is not that of solutions/blanks"
 
 
 # Left empty.
@@ -191,10 +183,8 @@ def test_what_is_right_goes_on_and_is_built(key, run, monkeypatch):
     source, name = filled(key, ANSWERS[key].right[-1]), notebook_of(key)
     told, function = run(key, source)
     bits = "" if key == "01-flat" else ", to the last bit"  # right or wrong, and nothing to round
-    assert re.fullmatch(
-        re.escape(key[3:]) + rf": right{bits} \(\d+ cases\)\. The notebook and your `levels` use it from here on\.",
-        told,
-    ), told
+    right = rf"{re.escape(key[3:])}: right{bits} \(\d+ cases\)\. The notebook and your `levels` use it from here on\."
+    assert re.fullmatch(right, told), told
     assert inspect.getsource(function) in source + "\n" and f"{key}" in progress.load()["exercises"]
     notebook = copy.deepcopy(course_notebook(name, True))
     for cell in notebook.cells:
@@ -212,9 +202,8 @@ def test_what_is_right_with_other_bits_is_told_and_does_not_go_on(key, run):
         told, function = run(key, filled(key, body))
         bits = r"but the last bits differ\. .*, yours is .*\. This gives the same bits: .*\. All levels must agree to the last bit\. So"
         why = ABOVE.get(key, bits) if "last bits" not in told else bits
-        assert re.fullmatch(
-            re.escape(key[3:]) + rf": right \(\d+ cases\)[.,] {why} the notebook uses the course's function\.", told
-        ), told
+        right = rf"{re.escape(key[3:])}: right \(\d+ cases\)[.,] {why} the notebook uses the course's function\."
+        assert re.fullmatch(right, told), told
         assert inspect.getsource(function).strip() == blanks.solution(notebook_of(key), key[3:]).strip()
 
 
@@ -223,9 +212,8 @@ def test_what_is_wrong_is_told_by_its_first_case_and_never_enters(key, run):
     body, says = next(iter(ANSWERS[key].wrong.items()))
     source, name = filled(key, body), notebook_of(key)
     told, function = run(key, source)
-    assert told.startswith(f"{key[3:]}: not yet. ") and told.endswith(
-        " Until then the notebook uses the course's function."
-    )
+    assert told.startswith(f"{key[3:]}: not yet. ")
+    assert told.endswith(" Until then the notebook uses the course's function.")
     assert says in told and len(told) < 700
     assert inspect.getsource(function).strip() == blanks.solution(name, key[3:]).strip()
     assert blanks.in_place(source, name, key[3:]) == blanks.filled(source, name, key[3:])

@@ -14,6 +14,7 @@ import jupytext
 import numba
 import numpy as np
 import pytest
+from answered import SOLUTIONS
 
 from course import build
 from course.reader import cases, exercises, progress
@@ -21,8 +22,9 @@ from course.reader.cases import plain_data
 from course.reader.exercises.judge import judge_answers
 from levels_more.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels_more.high_level import Callback, Sequential  # noqa: F401
-from levels_more.kernels import element_loop  # noqa: F401
+from levels_more.kernels import BACKENDS, PLANS, element_loop  # noqa: F401
 from levels_more.low_level import (  # noqa: F401
+    DOOR,
     GradientTape,
     Graph,
     Tensor,
@@ -44,14 +46,13 @@ MODULES = {
     "04_mid_level": mid_level,
     "05_high_level": high_level,
 }
-SOLUTIONS = {key: function for module in MODULES.values() for key, function in module.SOLUTIONS.items()}
-ALSO_RIGHT = [(key, how) for module in MODULES.values() for key in module.ALSO_RIGHT for how in module.ALSO_RIGHT[key]]
-WRONG = [(key, why) for module in MODULES.values() for key in module.WRONG for why in module.WRONG[key]]
 SEEDS = range(2)
 
 
-def wrong(key, why):
-    return next(module.WRONG[key][why] for module in MODULES.values() if key in module.WRONG)
+def each_in(table):
+    """(key, function) for each function in a table of the modules, {key: {what it is: the function}}."""
+    known = [pair for module in MODULES.values() for pair in getattr(module, table).items()]
+    return [pytest.param(key, each, id=f"{key} {what}") for key, named in known for what, each in named.items()]
 
 
 # What there is.
@@ -104,18 +105,17 @@ def test_the_solution_is_right_whatever_is_drawn(key):
         assert found.state == "right" and re.fullmatch(r"\d+ cases", found.text), found
 
 
-@pytest.mark.parametrize("key, how", ALSO_RIGHT)
-def test_another_style_is_right_too(key, how):
-    module = next(module for module in MODULES.values() if key in module.ALSO_RIGHT)
+@pytest.mark.parametrize("key, function", each_in("ALSO_RIGHT"))
+def test_another_style_is_right_too(key, function):
     for seed in SEEDS:
-        found = exercises.verdict(key, module.ALSO_RIGHT[key][how], seed)
+        found = exercises.verdict(key, function, seed)
         assert found.state == "right", found
 
 
-@pytest.mark.parametrize("key, why", WRONG)
-def test_a_wrong_solution_is_rejected_whatever_is_drawn(key, why):
+@pytest.mark.parametrize("key, function", each_in("WRONG"))
+def test_a_wrong_solution_is_rejected_whatever_is_drawn(key, function):
     for seed in SEEDS:
-        found = exercises.verdict(key, wrong(key, why), seed)
+        found = exercises.verdict(key, function, seed)
         assert found.state == "not yet" and 40 < len(found.text) < 600, found
 
 
@@ -143,44 +143,18 @@ def test_answers_learned_by_heart_fail_for_other_inputs(key):
     assert exercises.verdict(key, recites, seed=1).state == "not yet"
 
 
-NO_ANSWERS = [
-    *(None, True, 0, 1, -1, 10**400, 1.5, math.nan, math.inf, "", "a float", [], (), [[]], [[], []], [[], [], []]),
-    *(
-        [None] * 4,
-        [0] * 27,
-        list(range(27)),
-        [[]] * 4,
-        [([], [])] * 4,
-        ([], [0]),
-        ([("input", [], 0)], [0]),
-        [[], [(2,)]],
-    ),
-    *(np.zeros(0), np.zeros((0, 3)), np.zeros((3, 2)), np.float32(1), [np.zeros(0)] * 4, [np.zeros((0, 3))] * 4),
-    *(
-        [(np.zeros(0), True)] * 3,
-        [1.0, [np.zeros(2)]],
-        (0.5, []),
-        "x" * (plain_data.TEXT + 1),
-        [0] * (plain_data.ITEMS + 1),
-    ),
-]
-NO_DATA = [
-    *(
-        None,
-        5,
-        "x",
-        [],
-        ["plain"],
-        ["plain", {}],
-        ["plain", [1]],
-        ["list", None],
-        ["other", "a float"],
-        ["call", "exit"],
-    ),
-    *(["array", ["|O", [1], "AAAA"]], ["array", ["<f8", [-1], ""]], ["array", ["<f8", [0, 10**18], ""]]),
-    *(["array", ["<f8", [10**30], ""]], ["number", ["<f8", [], "!!"]], ["array", ["<f8", "3", ""]]),
-    functools.reduce(lambda inner, _: ["list", [inner]], range(plain_data.DEPTH + 1), ["plain", 1]),
-]
+VALUES = None, True, 0, 1, -1, 10**400, 1.5, math.nan, math.inf, "", "a float", np.float32(1)
+LISTS = [], (), [[]], [[], []], [[], [], []], [None] * 4, [0] * 27, list(range(27)), [[]] * 4, [([], [])] * 4
+GRAPHS = ([], [0]), ([("input", [], 0)], [0]), [[], [(2,)]]
+ARRAYS = np.zeros(0), np.zeros((0, 3)), np.zeros((3, 2)), [np.zeros(0)] * 4, [np.zeros((0, 3))] * 4
+STEPS = [(np.zeros(0), True)] * 3, [1.0, [np.zeros(2)]], (0.5, [])
+TOO_LARGE = "x" * (plain_data.TEXT + 1), [0] * (plain_data.ITEMS + 1)
+NO_ANSWERS = *VALUES, *LISTS, *GRAPHS, *ARRAYS, *STEPS, *TOO_LARGE
+# What `pack` does not make.
+NO_KINDS = None, 5, "x", [], ["plain"], ["plain", {}], ["plain", [1]], ["list", None], ["other", "a float"]
+NO_ARRAYS = ["|O", [1], "AAAA"], ["<f8", [-1], ""], ["<f8", [0, 10**18], ""], ["<f8", [10**30], ""], ["<f8", "3", ""]
+TOO_DEEP = functools.reduce(lambda inner, _: ["list", [inner]], range(plain_data.DEPTH + 1), ["plain", 1])
+NO_DATA = *NO_KINDS, ["call", "exit"], *(["array", each] for each in NO_ARRAYS), ["number", ["<f8", [], "!!"]], TOO_DEEP
 
 
 @pytest.mark.parametrize("key", SOLUTIONS)
@@ -212,26 +186,6 @@ def endless_calls(*arguments):
     return endless_calls(*arguments)
 
 
-def quits(*arguments):
-    raise SystemExit
-
-
-def half_filled(*arguments):
-    return 2 * ...
-
-
-def wrong_type(*arguments):
-    return "a text"
-
-
-def nothing(*arguments):
-    len(arguments)
-
-
-def one_argument(x):
-    return x
-
-
 def spoils(*arguments):
     for each in arguments:
         if isinstance(each, np.ndarray):
@@ -239,24 +193,30 @@ def spoils(*arguments):
     return np.float32(0.0)
 
 
-ODD = [(odd, key) for odd in (half_filled, wrong_type, nothing, spoils) for key in SOLUTIONS]
-ODD += [  # what is found out before an exercise's own questions, or in the same way in all of them: one for each notebook
-    (odd, key)
-    for odd in (forever, endless_calls, quits, one_argument, 5, None, np.ones(3), print)
-    for key in ("01-1", "02-2", "03-1", "04-1", "05-1")
-]
+ODD = {
+    "half filled": lambda *arguments: 2 * ...,
+    "nothing": lambda *arguments: print(end=""),
+    "spoils": spoils,
+}
+ODD_BEFORE = {  # what is found out before an exercise's own questions, or in the same way in all of them
+    "forever": forever,
+    "endless calls": endless_calls,
+    "quits": lambda *arguments: sys.exit(),
+    "one argument": lambda x: x,
+    **{str(each): each for each in (5, None, np.ones(3), print)},
+}
+HANDED_OVER = [(key, name, odd) for name, odd in ODD.items() for key in SOLUTIONS]
+HANDED_OVER += [(f"0{number}-1", name, odd) for name, odd in ODD_BEFORE.items() for number in range(1, 6)]
 
 
-@pytest.mark.parametrize("odd, key", ODD, ids=lambda each: getattr(each, "__name__", str(each)))
-def test_whatever_is_handed_over_gets_an_answer(odd, key, monkeypatch):
-    if odd is forever:
+@pytest.mark.parametrize("key, name, odd", HANDED_OVER, ids=lambda each: each if isinstance(each, str) else "")
+def test_whatever_is_handed_over_gets_an_answer(key, name, odd, monkeypatch):
+    if name == "forever":
         monkeypatch.setattr(cases, "TIME_LIMIT", 0.1)
     found = exercises.verdict(key, odd)
-    assert found.state == ("still blank" if odd is half_filled else "not yet") and len(found.text) < 700, found
-    if odd is forever:
-        assert "takes more than 0.1 s" in found.text
-    if odd is endless_calls:
-        assert "RecursionError" in found.text
+    assert found.state == ("still blank" if name == "half filled" else "not yet") and len(found.text) < 700, found
+    told = {"forever": "takes more than 0.1 s", "endless calls": "RecursionError"}
+    assert told.get(name, "") in found.text
 
 
 @pytest.mark.versions
@@ -366,3 +326,40 @@ def test_what_is_right_is_noted(monkeypatch, tmp_path, capsys):
     assert list(progress.load()["exercises"]) == ["01-1"]
     printed = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in printed] == ["01-3 right", "01-3 not yet", "01-1 right"]
+
+
+# Notebook 03.
+
+
+def test_walking_each_road_anew_takes_too_long(monkeypatch):
+    """Each op of the last program is reached on twice as many roads as the one after it."""
+
+    def every_road(makers, target):
+        def roads(tensor):
+            return [r for x in makers[tensor][1] for r in roads(x)] + [makers[tensor]] if tensor in makers else []
+
+        return list({id(record): record for record in roads(target)}.values())
+
+    monkeypatch.setattr(cases, "TIME_LIMIT", 0.2)
+    found = exercises.verdict("03-5", every_road)
+    assert "60 times u + u * 0.5 takes more than 0.2 s" in found.text
+
+
+def test_a_check_leaves_the_level_as_it_was():
+    compiler, plans = BACKENDS["cpu"].compiler, dict(PLANS)
+    for key, function in low_level.SOLUTIONS.items():
+        exercises.verdict(key, function)
+        exercises.verdict(key, lambda *arguments: arguments[99])
+        if key != "03-1":  # whose kernels are compiled, and stay
+            assert plans == PLANS
+        plans = dict(PLANS)
+    assert BACKENDS["cpu"].compiler is compiler and DOOR.top is DOOR.bottom
+
+
+def test_a_graph_that_nobody_could_have_written_is_refused():
+    """It comes from a student's process."""
+    x = w = np.ones((1, 2))
+    for op, read in (("exp", [0]), ("add", [0, 1]), ("add", [1, 2])):  # none of the four, too large, not yet there
+        nodes = [("input", [], 0), ("constant", [], np.ones((200, 1))), (op, read, None)]
+        with pytest.raises((cases.Wrong, IndexError)):
+            exercises.low_level.values_of("", (nodes, [2]), [x], w)

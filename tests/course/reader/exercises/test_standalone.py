@@ -1,19 +1,14 @@
 """Each exercise opened alone: its cells, and no other, in a new notebook on the built levels."""
 
-import ast
-import inspect
 import re
 import sys
 
 import jupytext
 import pytest
+from answered import SOLUTIONS, answered
 
 from course import build
 from course.reader.notebooks import running
-from solutions import hardware, high_level, kernels, low_level, mid_level
-
-MODULES = hardware, kernels, low_level, mid_level, high_level
-SOLUTIONS = {key: function for module in MODULES for key, function in module.SOLUTIONS.items()}
 
 
 def cells_of(name):
@@ -32,13 +27,6 @@ def cells_of(name):
 CELLS = {key: cells for name in build.all_in(build.ROOT) for key, cells in cells_of(name).items()}
 
 
-def solved(cell, solution):
-    """The cell, with the solution where the stub was."""
-    (stub,) = [node for node in ast.parse(cell).body if getattr(node, "name", None) == solution.__name__]
-    lines = cell.splitlines()
-    return "\n".join([*lines[: stub.lineno - 1], inspect.getsource(solution), *lines[stub.end_lineno :]])
-
-
 def run(*cells, notebook=None):
     """Run cells in a notebook, a new one if none is given. Returns its names."""
     names = {"__name__": "__main__"} if notebook is None else notebook
@@ -51,7 +39,7 @@ def run(*cells, notebook=None):
 def test_an_exercise_runs_alone(key, capsys):
     run(CELLS[key][-1])
     assert re.fullmatch(rf"{key} still blank: a solution takes about \d+ lines\n", capsys.readouterr().out)
-    run(*CELLS[key][:-1], solved(CELLS[key][-1], SOLUTIONS[key]))
+    run(*CELLS[key][:-1], answered(key, CELLS[key][-1]))
     assert re.search(rf"{key} right: \d+ cases\n\Z", capsys.readouterr().out)
 
 
@@ -78,12 +66,12 @@ def test_the_notebooks_own_names_stay_and_are_not_mixed_with_others(capsys):
 
 def test_whoever_ran_half_of_the_notebook_is_told_to_run_the_rest(capsys):
     """No tape of the built level is asked about tensors of the notebook: the verdict on a right solution would be wrong."""
-    run("class Tensor:\n    pass", solved(CELLS["03-3"][-1], SOLUTIONS["03-3"]))
+    run("class Tensor:\n    pass", answered("03-3", CELLS["03-3"][-1]))
     assert "needs the notebook's own `reduce_sum`: run the cell that defines it" in capsys.readouterr().out
 
 
 def test_numbers_of_the_reader_are_kept_and_hinder_nothing(capsys):
-    assert run("size = 3", solved(CELLS["03-3"][-1], SOLUTIONS["03-3"]))["size"] == 3
+    assert run("size = 3", answered("03-3", CELLS["03-3"][-1]))["size"] == 3
     assert capsys.readouterr().out.startswith("03-3 right")
 
 

@@ -122,31 +122,13 @@ def test_a_cycle_and_nothing_cannot_be_drawn():
 # The tape.
 
 
-class Array:
-    """A tensor, as far as a drawing asks."""
-
-    def __init__(self, numbers):
-        self.array = np.asarray(numbers, float)
-        self.shape = self.array.shape
-
-    def numpy(self):
-        return self.array
-
-
 def step():
-    """The tape of sum(relu(x @ w + b) * 2) with a 2 that is used twice."""
-    x, w, b, two = Array(np.ones((10, 3))), Array(np.ones((3, 2))), Array([0.25, -1 / 3]), Array(2.0)
-    records = []
-    for op, inputs, y in (
-        ("matmul", (x, w), np.ones((10, 2))),
-        ("add", (0, b), np.ones((10, 2))),
-        ("multiply", (1, two), np.ones((10, 2))),
-        ("reduce_sum", (2,), 12345.678),
-        ("divide", (3, two), 6172.839),
-    ):
-        inputs = [records[i][3] if isinstance(i, int) else i for i in inputs]
-        records.append((op, inputs, {}, Array(y)))
-    return records
+    """The tape of sum((x @ w + b) * 2) / 2 with a 2 that is used twice."""
+    x, w = low_level.constant(np.full((10, 3), 103.0)), low_level.Variable(np.ones((3, 2)))
+    b, two = low_level.Variable(np.array([[0.25, -1 / 3]])), low_level.constant(np.float64(2.0))
+    with low_level.GradientTape() as tape:
+        low_level.reduce_sum((x @ w + b) * two) / two
+    return tape.records
 
 
 def test_a_tape_is_drawn():
@@ -159,21 +141,13 @@ def test_a_tape_is_drawn():
         (["add"], OP),
         (["2"], CONSTANT),
         (["multiply"], OP),
-        (["reduce_sum", "1.235e+04"], OP),
+        (["reduce_sum", "1.236e+04"], OP),
         (["2"], CONSTANT),
-        (["divide", "6173"], OP),
+        (["divide", "6179"], OP),
     ]
     assert drawn.svg.count(">(10, 2)<") == 3 and len(arrows(drawn.svg)) == 9
     assert repr(drawn) == "A tape of 5 ops, from (10, 3), (3, 2), [0.25, -0.3333], 2, 2 to divide."
     assert drawn.svg == tape_drawing(step()).svg
-
-
-def test_the_tape_of_level_3_is_drawn():
-    x, w = low_level.constant([[1.0, 2.0]]), low_level.Variable([[3.0], [4.0]])
-    with low_level.GradientTape() as tape:
-        low_level.reduce_sum(x @ w)
-    lines = [box.lines for box in boxes(tape_drawing(tape.records).svg)]
-    assert lines == [["[1, 2]"], ["[3, 4]"], ["matmul", "11"], ["reduce_sum", "11"]]
 
 
 def traced_step():

@@ -37,15 +37,6 @@ def run(optimizer, x, updates=1000):
     return losses.numpy(), np.column_stack([w.numpy(), b.numpy()])
 
 
-def three(inputs, rate, momentum):
-    racers = {"SGD": SGD(rate), f"momentum {momentum}": SGD(rate, momentum), "Adam": Adam(rate)}
-    return {name: run(racer, DEPTHS[inputs]) for name, racer in racers.items()}
-
-
-def draw(inputs, rate, momentum):
-    return race.drawn(inputs, rate, DEPTHS[inputs], MASS, three(inputs, rate, momentum))
-
-
 # The map.
 
 
@@ -145,15 +136,17 @@ SETTINGS += [("standardised", 0.005, 0.99), ("standardised", 0.05, 0.5), ("stand
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_every_setting_is_drawn_without_a_warning_or_an_overlap(setting, monkeypatch):
-    made = []
+    inputs, rate, momentum = setting
+    racers = {"SGD": SGD(rate), f"momentum {momentum}": SGD(rate, momentum), "Adam": Adam(rate)}
+    runs, made = {name: run(racer, DEPTHS[inputs]) for name, racer in racers.items()}, []
     monkeypatch.setattr(
         "course.reader.figures.picture.Picture", lambda figure, text: made.append(figure) or PICTURE(figure, text)
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        picture = draw(*setting)
+        picture = race.drawn(inputs, rate, DEPTHS[inputs], MASS, runs)
     assert picture.png.startswith(b"\x89PNG")
-    assert picture.text.startswith("{}, rate {:g}: ".format(*setting)) and f"momentum {setting[2]} " in picture.text
+    assert picture.text.startswith(f"{inputs}, rate {rate:g}: ") and f"momentum {momentum} " in picture.text
     (figure,) = made
     assert all(np.nanmax(np.abs(line.get_xydata())) < 1e5 for axes in figure.axes for line in axes.lines)
     boxes = [text.get_window_extent() for text in figure.findobj(Text) if text.get_visible() and text.get_text()]

@@ -56,12 +56,14 @@ def trained(train, task, steps=None):
 # What is counted.
 
 
-def test_all_rows_of_the_line_have_the_losses_of_record(line):
+def test_all_rows_of_the_line_have_the_losses_of_record_and_one_score(line):
     losses, _ = trained(reference.linear_regression, LINE)
+    fit = trained(on_all_levels("linear_regression")[1], LINE)
+    score = f"R² {r_squared(LINE.y_test, fit.predict(LINE.x_test)):.3f}"
     rows = by_name(line)
     assert [*rows] == NAMES and [row.level for row in line.rows] == [0, 1, 1, 2, 3, 3, 4, 5]
     for row in line.rows:
-        assert row.own == 300 and row.measured > 0 and row.predicted > 0
+        assert row.own == 300 and row.measured > 0 and row.predicted > 0 and row.score == score
         if row.name == "1 float32":
             assert row.losses.dtype == np.float32 and np.allclose(row.losses, losses, rtol=1e-4)
         else:
@@ -78,11 +80,6 @@ def test_rows_of_the_net_that_go_op_by_op_take_over_from_level_1(net):
             assert row.losses.tolist() == losses and row.score == score
     plain = compare.in_plain_python(reference.dnn_classifier)
     assert trained(plain, NET).predict(NET.x_test).tolist() == fit.predict(NET.x_test).tolist()
-
-
-def test_the_score_of_the_line_is_that_of_its_test_rows(line):
-    fit = trained(on_all_levels("linear_regression")[1], LINE)
-    assert {row.score for row in line.rows} == {f"R² {r_squared(LINE.y_test, fit.predict(LINE.x_test)):.3f}"}
 
 
 @pytest.mark.parametrize("name, task", [("linear_regression", LINE), ("dnn_classifier", NET)])
@@ -200,15 +197,10 @@ def test_a_mark_stands_once():
 # As text.
 
 
-def parts_of(text):
-    """{mark: its lines} of the text of a comparison."""
-    _, *parts = text.split("\n\n")
-    return {part.split("\n")[0]: part.split("\n")[1:] for part in parts}
-
-
 def test_levels_stand_beneath_each_other_led_by_their_numbers(line, net):
     for comparison in (line, net):
-        text = parts_of(repr(comparison))
+        _, *parts = repr(comparison).split("\n\n")
+        text = {part.split("\n")[0]: part.split("\n")[1:] for part in parts}
         assert [*text] == [mark.upper() for mark in (*marks.MARKS, marks.AROUND)]
         for mark, lines in text.items():
             numbers = [line[0] for line in lines]
@@ -249,12 +241,10 @@ def words(text):
 
 
 def test_the_loss_is_printed_once_and_decimal_first(net):
-    loss = float(net.rows[0].losses[-1])
+    loss, page = float(net.rows[0].losses[-1]), net._repr_html_()
     assert repr(net).count(f"{loss:#.4g} ({loss.hex()})") == 1 and repr(net).count("(float32)") == 1
-    assert (
-        net._repr_html_().count(f"<b>{loss:#.4g}</b> <code>{loss.hex()}</code>, the same 64 bits on every level") == 1
-    )
-    assert net._repr_html_().count(loss.hex()) == 1
+    assert f"<b>{loss:#.4g}</b> <code>{loss.hex()}</code>, the same 64 bits on every level" in page
+    assert page.count(loss.hex()) == 1
     names = [names for head, answer, names in net.answers() if head == "last loss"]
     assert names == [", ".join(name for name in NAMES if name != "1 float32"), "1 float32"]
 
@@ -290,26 +280,8 @@ OPEN = "document.querySelectorAll('td details').forEach(part => part.open = true
 
 
 @pytest.fixture(scope="module")
-def chromium(launched):
-    with launched() as running:
-        yield running
-
-
-@pytest.fixture
-def tab(chromium):
-    tab = chromium.new_page(viewport={"width": 1280, "height": 1000})
-    yield tab
-    tab.close()
-
-
-@pytest.fixture(scope="module")
 def house(line, net):
     return side_by_side.SideBySide(line, net)
-
-
-def show(tab, shown, width=1280):
-    tab.set_viewport_size({"width": width, "height": 1000})
-    tab.set_content(f'<!doctype html><body style="margin: 0">{shown._repr_html_()}')
 
 
 def choose(tab, title):
@@ -319,47 +291,37 @@ def choose(tab, title):
         name.click()
 
 
-def test_two_columns_stand_above_three(tab, house):
-    """In letters of 12 px or more, from 1 to 5."""
-    show(tab, house)
-    assert min(tab.evaluate(SIZES)) >= 12
-    for title in ("The line", "Two rings"):
-        choose(tab, title)
-        heads = tab.evaluate(HEADS)
-        assert [level for level, *_ in heads] == [1, 2, 3, 4, 5]
-        upper, lower = heads[:2], heads[2:]
-        assert len({top for *_, top in upper}) == len({top for *_, top in lower}) == 1
-        assert upper[0][2] < lower[0][2] and tab.evaluate(WIDE) == []
-
-
 @pytest.mark.parametrize("width", [360, 760, LAB, 1280])
-def test_no_name_is_cut_at_any_width_and_columns_stay_down_to_760_px(tab, house, width):
-    show(tab, house, width)
+def test_no_name_is_cut_at_any_width_and_columns_stay_down_to_760_px(tab, show, house, width):
+    """Two above three, from 1 to 5, in letters of 12 px or more."""
+    show(house, width)
     for title in ("The line", "Two rings"):
         choose(tab, title)
-        lefts = {level: left for level, left, _ in tab.evaluate(HEADS)}
-        assert width < 760 or min(tab.evaluate(SIZES)) >= 12
-        assert width < 760 or (lefts[3] < lefts[4] < lefts[5] and lefts[1] < lefts[2])
+        levels, lefts, tops = zip(*tab.evaluate(HEADS), strict=True)
+        if width >= 760:
+            assert min(tab.evaluate(SIZES)) >= 12 and levels == (1, 2, 3, 4, 5)
+            assert tops[0] == tops[1] < tops[2] == tops[3] == tops[4]
+            assert lefts[0] < lefts[1] and lefts[2] < lefts[3] < lefts[4]
+        assert tab.evaluate(WIDE) == []
         tab.evaluate(OPEN)
         blocks = drawn(tab, ".task[open] pre")
         assert sum(map(len, blocks)) > 50 and cut_names(blocks) == []
         assert tab.evaluate(WIDE) == [] and tab.evaluate("document.documentElement.scrollWidth") == width
 
 
-def test_beneath_that_there_is_a_band_for_each_mark(tab, house):
-    show(tab, house, 390)
+def test_beneath_that_there_is_a_band_for_each_mark(tab, show, house):
+    show(house, 390)
     marked = tab.evaluate(
         """[...document.querySelectorAll(".task[open] tr > th:first-child, .task[open] td")].filter(
             part => part.clientWidth && part.textContent
         ).map(part => [part.getBoundingClientRect().top, part.dataset.level || part.textContent])"""
     )
     assert [name for _, name in sorted(marked)] == [part for mark in marks.MARKS for part in (mark, *"12345")]
-    assert tab.evaluate(WIDE) == [] and tab.evaluate("document.documentElement.scrollWidth") == 390
 
 
 @pytest.mark.parametrize("pair", [(1, 2), (5, 2)])
-def test_any_two_are_laid_side_by_side(tab, house, pair):
-    show(tab, house)
+def test_any_two_are_laid_side_by_side(tab, show, house, pair):
+    show(house)
     heads = [tab.locator(f".task[open] th.level-{level} summary") for level in pair]
     for head in heads:
         head.click()
@@ -380,14 +342,9 @@ def test_any_two_are_laid_side_by_side(tab, house, pair):
 HOSTILE = "body { margin: 0; } td, th { text-align: right; padding: 6px 13px; } pre { padding: 16px; font-size: 12px; }"
 
 
-def bare(page):
-    """A page without its styles and classes, as where they are stripped."""
-    page = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
-    return re.sub(r' (?:style|class|name|valign|data-\w+)="[^"]*"', "", page)
-
-
 def test_without_any_style_two_tables_stand_under_the_name_of_each_task(tab, house):
-    page = bare(house._repr_html_())
+    page = re.sub(r"<style>.*?</style>", "", house._repr_html_(), flags=re.DOTALL)
+    page = re.sub(r' (?:style|class|name|valign|data-\w+)="[^"]*"', "", page)
     assert not re.search(r"<(style|script|input|select|button|label)|style=|class=| id=", page)
     page = f"<style>{HOSTILE}</style>{page}"
     tab.set_content(f"<!doctype html>{page}")
@@ -420,9 +377,9 @@ def test_without_any_style_two_tables_stand_under_the_name_of_each_task(tab, hou
     assert uneven_edges(blocks) == [] and cut_names(blocks) == []
 
 
-def test_two_levels_stand_in_columns(tab):
+def test_two_levels_stand_in_columns(tab, show):
     two = compare.measure(NET, *on_all_levels("dnn_classifier")[2:4], last=4, repeats=1)
-    show(tab, two, LAB)
+    show(two, LAB)
     lefts = {level: left for level, left, _ in tab.evaluate(HEADS)}
     assert lefts[2] < lefts[3] and "Click on" not in tab.evaluate(
         "getComputedStyle(document.querySelector('.levels'), '::before').content"
@@ -468,9 +425,8 @@ def test_a_level_stands_once_and_is_known():
     plain, one, *_ = on_all_levels("linear_regression")
     with pytest.raises(ValueError, match="two functions are on level 1, hardware; pass one per level"):
         compare.measure(LINE, one, plain, one)
-    with pytest.raises(
-        ValueError, match="test_compare.linear_regression is on no level; the levels are reference, hardware"
-    ):
+    told = "test_compare.linear_regression is on no level; the levels are reference, hardware"
+    with pytest.raises(ValueError, match=told):
         compare.measure(LINE, one, linear_regression)
 
 
@@ -501,17 +457,11 @@ def test_another_answer_is_not_called_the_same(monkeypatch):
     assert "same" not in tour.five_levels(comparison).text
 
 
-def words_of(draw, monkeypatch):
-    """The boxes of the page, and of all words outside axes."""
-    with monkeypatch.context() as patched:
-        patched.setattr("course.reader.figures.picture.Picture", lambda figure, text: figure)
-        figure = draw()
-    FigureCanvasAgg(figure).draw()
-    return figure.bbox, [text.get_window_extent() for text in figure.texts]
-
-
 def test_words_keep_apart(line, net, monkeypatch):
+    monkeypatch.setattr("course.reader.figures.picture.Picture", lambda figure, text: figure)
     for comparison in (line, net):
-        page, words = words_of(lambda: tour.five_levels(comparison), monkeypatch)  # noqa: B023
+        figure = tour.five_levels(comparison)
+        FigureCanvasAgg(figure).draw()
+        page, words = figure.bbox, [text.get_window_extent() for text in figure.texts]
         assert all(0 <= box.x0 < box.x1 <= page.x1 and 0 <= box.y0 < box.y1 <= page.y1 for box in words)
         assert all(box.count_overlaps(words) == 1 for box in words)

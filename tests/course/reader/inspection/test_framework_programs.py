@@ -54,26 +54,23 @@ def test_what_runs_here_differs_in_its_imports(framework, api, task):
     made = framework_programs.here(framework, api, task)
     shown = made.text.splitlines()
     pairs = [(a, b) for a, b in zip(program.text.splitlines(), shown, strict=True) if a != b]
-    assert pairs and all(
-        re.match(r"(import|from) levels_more\.", b) and b.endswith(f"  # it was: {a}") for a, b in pairs
-    )
+    assert pairs
+    for was, line in pairs:
+        assert re.match(r"(import|from) levels_more\.", line) and line.endswith(f"  # it was: {was}")
     assert f"{program.losses[199]:#.{DIGITS}g}" in made.told and program.version in made.told
     assert repr(made) == f"{made.text}\n\n{made.told}"
 
 
 def test_beneath_level_3_there_is_no_api():
     train = importlib.import_module("levels.kernels.tasks").linear_regression
-    with pytest.raises(
-        ValueError, match="linear_regression is on level 2; TensorFlow and PyTorch have an API from level 3"
-    ):
+    told = "linear_regression is on level 2; TensorFlow and PyTorch have an API from level 3"
+    with pytest.raises(ValueError, match=told):
         framework_programs.beside(tasks.linear(), train)
 
 
 @pytest.mark.parametrize("width", [360, LAB])
-def test_a_whole_program_fits_any_page(chromium, width):
-    tab = chromium.new_page(viewport={"width": width, "height": 1000})
-    tab.set_content(f"<!doctype html><body>{framework_programs.here('torch', 'high', 'rings')._repr_html_()}")
+def test_a_whole_program_fits_any_page(tab, show, width):
+    show(framework_programs.here("torch", "high", "rings"), width)
     blocks = drawn(tab, "pre")
     assert len(blocks[0]) > 20 and cut_names(blocks) == []
     assert tab.evaluate("document.documentElement.scrollWidth") == width
-    tab.close()

@@ -27,16 +27,6 @@ def both():
     return walk.down((LINE, linear_regression), (NET, dnn_classifier))
 
 
-@pytest.fixture(scope="module")
-def line(both):
-    return both.walks[0]
-
-
-@pytest.fixture(scope="module")
-def rings(both):
-    return both.walks[1]
-
-
 # The same numbers, computed one by one with Python's floats.
 
 
@@ -49,36 +39,36 @@ def dot(p, q):
 
 def line_by_hand():
     """{quantity: its number} for the first row of the first batch, and the weight of the first input."""
-    (w, b), rows, n = (v.tolist() for v in LINE.weights), LINE.batches[0], len(LINE.batches[0])
-    found, loss, gradient = {}, 0.0, 0.0
-    for row in rows:
-        x, target = LINE.x[row].tolist(), float(LINE.y[row, 0])
+    w, b = (v.tolist() for v in LINE.weights)
+    n = len(LINE.batches[0])
+
+    def of_row(x, target):
         total = dot(x, [w[0][0], w[1][0]])
         error = total + b[0][0] - target
         slope = (1.0 / n) * error + (1.0 / n) * error
-        found.setdefault("x", x[0])
-        found.setdefault("b", b[0][0])
-        found.setdefault("x·w", x[0] * w[0][0])
-        found.setdefault("sum", total)
-        found.setdefault("prediction", total + b[0][0])
-        found.setdefault("target", target)
-        found.setdefault("error", error)
-        found.setdefault("share", error * error)
-        found.setdefault("slope", slope)
-        found.setdefault("x·slope", x[0] * slope)
-        loss, gradient = loss + error * error, gradient + x[0] * slope
-    found |= {"w": w[0][0], "output": found["prediction"], "before": 0.0, "after": found["x·slope"]}
-    return found | updated(w[0][0], gradient, LINE.learning_rate) | {"loss": loss / n}
+        return {"sum": total, "prediction": total + b[0][0], "error": error, "share": error * error, "slope": slope}
+
+    found = step_by_hand(LINE, of_row, w[0][0], b[0][0])
+    return found | {"output": found["prediction"]}
 
 
-def updated(w, gradient, rate):
-    return {"gradient": gradient, "rate": rate, "change": rate * gradient, "new w": w - rate * gradient}
+def step_by_hand(task, of_row, w, b):
+    """What both have: `of_row` computes the rest for a row, w is the weight of the first input, b the bias beside it."""
+    rows, loss, gradient = [], 0.0, 0.0
+    for row in task.batches[0]:
+        x, target = task.x[row].tolist(), float(task.y[row, 0])
+        found = {"x": x[0], "target": target, "x·w": x[0] * w, **of_row(x, target)}
+        found["x·slope"] = x[0] * found["slope"]
+        loss, gradient = loss + found["share"], gradient + found["x·slope"]
+        rows.append(found)
+    whole = {"w": w, "b": b, "before": 0.0, "after": rows[0]["x·slope"], "loss": loss / len(rows), "gradient": gradient}
+    change = task.learning_rate * gradient
+    return rows[0] | whole | {"rate": task.learning_rate, "change": change, "new w": w - change}
 
 
 def rings_by_hand(unit):
     w1, b1, w2, b2, w3, b3 = (v.tolist() for v in NET.weights)
-    rows, n = NET.batches[0], len(NET.batches[0])
-    found, loss, gradient = {}, 0.0, 0.0
+    n = len(NET.batches[0])
 
     def through(inputs, w, b):
         return [dot(inputs, [line[j] for line in w]) + b[0][j] for j in range(len(b[0]))]
@@ -86,8 +76,7 @@ def rings_by_hand(unit):
     def relu(values):
         return [0.0 if z <= 0.0 else z for z in values]
 
-    for row in rows:
-        x, target = NET.x[row].tolist(), float(NET.y[row, 0])
+    def of_row(x, target):
         h1 = relu(through(x, w1, b1))
         h2 = relu(through(h1, w2, b2))
         (z,) = through(h2, w3, b3)
@@ -99,22 +88,14 @@ def rings_by_hand(unit):
         dz = (dc if 1e-7 < p < 1.0 - 1e-7 else 0.0) * p * (1.0 - p)
         dh2 = [0.0 if h2[j] <= 0.0 else dz * w3[j][0] for j in range(8)]
         slope = 0.0 if h1[unit] <= 0.0 else dot(dh2, w2[unit])
-        found.setdefault("x", x[0])
-        found.setdefault("b", b1[0][unit])
-        found.setdefault("x·w", x[0] * w1[0][unit])
-        found.setdefault("sum", dot(x, [w1[0][unit], w1[1][unit]]))
-        found.setdefault("output", h1[unit])
-        found.setdefault("prediction", p)
-        found.setdefault("target", target)
-        found.setdefault("share", 0.0 - inner)
-        found.setdefault("slope", slope)
-        found.setdefault("x·slope", x[0] * slope)
-        loss, gradient = loss + inner, gradient + x[0] * slope
-    found |= {"w": w1[0][unit], "before": 0.0, "after": found["x·slope"]}
-    return found | updated(w1[0][unit], gradient, NET.learning_rate) | {"loss": -loss / n}
+        total = dot(x, [w1[0][unit], w1[1][unit]])
+        return {"sum": total, "output": h1[unit], "prediction": p, "share": 0.0 - inner, "slope": slope}
+
+    return step_by_hand(NET, of_row, w1[0][unit], b1[0][unit])
 
 
-def test_every_number_of_every_stage_is_that_of_the_run(line, rings):
+def test_every_number_of_every_stage_is_that_of_the_run(both):
+    line, rings = both.walks
     for each, by_hand in ((line, line_by_hand()), (rings, rings_by_hand(rings.weight[1]))):
         assert [stage.name for stage in each.stages] == NAMES.split("|")
         for stage in each.stages:
@@ -125,9 +106,9 @@ def test_every_number_of_every_stage_is_that_of_the_run(line, rings):
         assert {"new w", "x", "w"} <= {number.quantity for number in each.stages[7].numbers}
 
 
-def test_what_a_program_holds_is_told_by_that_program(line, rings):
+def test_what_a_program_holds_is_told_by_that_program(both):
     """The one that is probed ends on the bits of the one that `fit` ran; its instructions are those of the other."""
-    for each in (line, rings):
+    for each in both.walks:
         program = each.program
         launched = each.compiled.last("RowProgram.launch").known
         assert [x.tolist() for x in program.outs] == [x.numpy().tolist() for x in launched["outs"]]
@@ -139,8 +120,8 @@ def test_what_a_program_holds_is_told_by_that_program(line, rings):
         assert len({came for _, came in program.listing}) > 20
 
 
-def test_each_line_of_arithmetic_has_an_instruction_that_does_it(line, rings):
-    for each in (line, rings):
+def test_each_line_of_arithmetic_has_an_instruction_that_does_it(both):
+    for each in both.walks:
         told = {number.quantity for number in each.stages[8].numbers}
         assert told >= {"x", "w", "x·w", "sum", "prediction", "loss", "x·slope", "change", "new w"}
         program = each.program
@@ -150,9 +131,9 @@ def test_each_line_of_arithmetic_has_an_instruction_that_does_it(line, rings):
             assert len(found) > 0.7 * len(lines) and all(own in text for text in found), llvm
 
 
-def test_the_new_weight_is_stored_where_the_walk_says(line, rings):
+def test_the_new_weight_is_stored_where_the_walk_says(both):
     """The marked lines of the update, as text and as instructions: the new weight, and its store."""
-    for each in (line, rings):
+    for each in both.walks:
         new = each.registers["new w"]
         marked = [each.stages[7].codes[1].lines[k] for k in sorted(each.stages[7].codes[1].marked)]
         assert [text.split(" ")[0 if text.startswith("store") else 2] for text in marked] == ["fmul", "fsub", "store"]
@@ -163,15 +144,15 @@ def test_the_new_weight_is_stored_where_the_walk_says(line, rings):
         assert len(marked) == 2 or re.match("v?mov|st", marked[2])
 
 
-def test_the_program_does_every_op_of_the_step(line, rings):
-    for each in (line, rings):
+def test_the_program_does_every_op_of_the_step(both):
+    for each in both.walks:
         listed = [name for text in each.stages[5].codes[0].lines for name in text.split(": ")[1].split(", ")]
         assert listed[:2] == ["divide", "add (it counts the steps)"]  # the gradient of the sum, and the counter
         listed[1] = "add"
         assert sorted(listed) == sorted(op.op for op in each.ops)
 
 
-def test_what_levels_more_adds_stays_and_is_not_walked(line):
+def test_what_levels_more_adds_stays_and_is_not_walked(both):
     """Its quicker plans, passes and back ends hide the core's; afterwards they are all there again."""
     import levels_more.high_level  # noqa: F401
     from levels.kernels import PLANS, registry
@@ -180,7 +161,7 @@ def test_what_levels_more_adds_stays_and_is_not_walked(line):
     tables = registry.PLAN_FINISHERS, PASSES, BACK_ENDS
     before, plans = [[*table] for table in tables], {**PLANS}
     again = walk.Walk(LINE, linear_regression)
-    assert [stage.numbers for stage in again.stages] == [stage.numbers for stage in line.stages]
+    assert [stage.numbers for stage in again.stages] == [stage.numbers for stage in both.walks[0].stages]
     assert [[*table] for table in tables] == before and plans == {**PLANS} and len(BACK_ENDS) > 1
 
 
@@ -226,51 +207,31 @@ def test_every_exported_name_has_a_cell():
 # As a page: by mouse, by keyboard, for all, and without any style.
 
 
-@pytest.fixture(scope="module")
-def chromium(launched):
-    with launched() as running:
-        yield running
-
-
-@pytest.fixture
-def tab(chromium):
-    tab = chromium.new_page(viewport={"width": 1280, "height": 800})
-    yield tab
-    tab.close()
-
-
-def show(tab, shown, width=1280):
-    tab.set_viewport_size({"width": width, "height": 800})
-    head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>The walk</title>'
-    tab.set_content(f'{head}<body style="margin: 0"><main>{shown._repr_html_()}</main>')
-
-
 def seen(tab):
     return tab.locator(".head b:visible").all_inner_texts()
 
 
-def test_down_and_up_by_mouse(tab, both):
-    show(tab, both)
-    names = HEADS
-    assert seen(tab) == names[:1]
+def test_down_and_up_by_mouse(tab, show, both):
+    show(both)
+    assert seen(tab) == HEADS[:1]
     way = tab.locator("label.down:visible").bounding_box()
-    for name in names[1:4] + names[5:]:  # `fit` has a program instead of plans
+    for name in HEADS[1:4] + HEADS[5:]:  # `fit` has a program instead of plans
         assert tab.locator("label.down:visible").bounding_box() == way, "a second click needs no other place"
         tab.locator("label.down:visible").click()
         assert seen(tab) == [name]
     assert tab.locator("label.down:visible").count() == 0
-    for name in names[7:4:-1] + names[3::-1]:
+    for name in HEADS[7:4:-1] + HEADS[3::-1]:
         tab.locator("label.up:visible").click()
         assert seen(tab) == [name]
     assert tab.locator("label.up:visible").count() == 0
     tab.get_by_text("Two rings").click()
-    assert seen(tab) == names[:1], "each task has its own stages"
+    assert seen(tab) == HEADS[:1], "each task has its own stages"
     assert f"{both.walks[1].loss:.6g}" in tab.locator(".loss:visible").inner_text()
 
 
-def test_where_the_road_forks(tab, both):
+def test_where_the_road_forks(tab, show, both):
     """Op by op from the op to its plan, and from there back, or over to what `fit` does instead."""
-    show(tab, both)
+    show(both)
     tab.locator("#walk-3a").check()
     tab.locator("label.side:visible").click()
     assert seen(tab) == ["2 · plan and launch"] and tab.locator("label.side:visible").count() == 0
@@ -291,10 +252,9 @@ def test_jupyterlab_leaves_it_its_keys(both):
 
 
 @pytest.mark.parametrize("width, scheme", [(360, "dark"), (1280, "light")])
-def test_all_can_read_it(chromium, serious, both, width, scheme):
-    context = chromium.new_context(color_scheme=scheme)
-    tab = context.new_page()
-    show(tab, both, width)
+def test_all_can_read_it(tab, show, serious, both, width, scheme):
+    tab.emulate_media(color_scheme=scheme)
+    show(both, width)
     for key, title in (("walk", "The line"), ("walk-1", "Two rings")):
         if key == "walk-1":
             tab.get_by_text(title).click()
@@ -303,27 +263,19 @@ def test_all_can_read_it(chromium, serious, both, width, scheme):
             assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), (key, mark)
             assert serious(tab) == [], (key, mark)
             assert cut_names(drawn(tab, ".walk pre, .walk table code")) == [], (key, mark)
-    context.close()
 
 
 def test_without_styles_it_is_plain_tables(tab, both):
     """As GitHub shows it: no style, no controls. What is chosen elsewhere stands there in order, and nothing is dead."""
-    page = re.sub(
-        r"<style>.*?</style>|<input[^>]*>| (class|style|id|for|role|data-\w+)=\"[^\"]*\"",
-        "",
-        both._repr_html_(),
-        flags=re.S,
-    )
+    styles = r"<style>.*?</style>|<input[^>]*>| (class|style|id|for|role|data-\w+)=\"[^\"]*\""
+    page = re.sub(styles, "", both._repr_html_(), flags=re.S)
     tab.set_content(page)
     shown = tab.locator("details[open]").inner_text()
     at = [shown.index(head) for head in HEADS]
     assert at == sorted(at) and [shown.count(head) for head in HEADS] == [1] * 9
     assert not re.search(r"^(up|down|over|or) ", shown, re.MULTILINE)
-    assert (
-        tab.locator("body")
-        .inner_text()
-        .startswith("All stages stand below each other here. In JupyterLab (run this cell) and on the site, a click")
-    )
+    told = "All stages stand below each other here. In JupyterLab (run this cell) and on the site, a click"
+    assert tab.locator("body").inner_text().startswith(told)
     assert tab.locator("details[open] table:visible").count() == 18
     line = both.walks[0]
     for stage in line.stages:

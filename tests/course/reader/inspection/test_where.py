@@ -4,7 +4,6 @@ import functools
 import importlib
 import inspect
 import re
-import types
 
 import pytest
 
@@ -56,8 +55,12 @@ def test_a_name_on_several_levels_is_found_on_each_the_highest_first():
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_public_name_of_a_level_has_its_place(level):
-    found = {place.name for place in INDEX if place.level == level}
-    assert not {*importlib.import_module(f"levels.{level}").__all__} - found
+    """Those that levels_more adds are shown beside it."""
+    own, front = (importlib.import_module(f"{package}.{level}") for package in ("levels", "levels_more"))
+    found = {(place.level, place.name) for place in INDEX}
+    assert {(level, name) for name in own.__all__} <= found
+    for name in {*front.__all__} - {*own.__all__}:
+        assert ("levels_more", name) in found or inspect.ismodule(getattr(front, name)), name
 
 
 def test_every_alias_leads_somewhere():
@@ -84,14 +87,6 @@ def test_the_lines_are_those_of_the_built_file_and_the_heading_stands_in_the_not
         assert place.heading in headings and (not place.part or f"\n# ### {place.part}\n" in text), place
 
 
-def test_what_is_added_to_a_level_is_shown_beside_it():
-    for level in ("hardware", "kernels", "low_level", "mid_level", "high_level"):
-        own, front = (importlib.import_module(f"{package}.{level}") for package in ("levels", "levels_more"))
-        for name in {*front.__all__} - {*own.__all__}:
-            here = [place for place in INDEX if place.level == "levels_more" and place.name == name]
-            assert here or isinstance(getattr(front, name), types.ModuleType), name
-
-
 def test_a_function_knows_its_place_by_its_line():
     for (op, kind), function in KERNELS.items():
         if kind == "cpu" and function.__module__.startswith("levels."):
@@ -109,16 +104,18 @@ def test_before_a_level_is_built_there_are_no_lines(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "asked, near", [("GradientTaep", "GradientTape"), ("tf.keras.layers.Dnse", "Dense"), ("torch.nn.Lineer", "Linear")]
+    "asked, near",
+    [
+        ("GradientTaep", "GradientTape"),
+        ("tf.keras.layers.Dnse", "Dense"),
+        ("torch.nn.Lineer", "Linear"),
+        ("torch.nn.LSTM", ""),
+        ("", ""),
+        (".", ""),
+    ],
 )
-def test_an_unknown_name_gets_near_ones(asked, near):
-    with pytest.raises(LookupError, match=near):
-        course.where(asked)
-
-
-@pytest.mark.parametrize("asked", ["torch.nn.LSTM", "", "."])
-def test_what_the_course_does_not_have_is_one_clear_error(asked):
-    with pytest.raises(LookupError) as error:
+def test_what_the_course_does_not_have_is_one_clear_error_with_near_names(asked, near):
+    with pytest.raises(LookupError, match=near) as error:
         course.where(asked)
     assert len(str(error.value).splitlines()) == 1
 
@@ -134,9 +131,8 @@ def test_it_shows_itself(monkeypatch):
     assert not re.search(r"<summary>((?!</summary>).)*<a ", found._repr_html_()), "one press cannot unfold and lead"
     page = found._repr_html_()
     assert f'href="04_mid_level.ipynb#{place.heading.replace(" ", "-")}"' in page
-    assert (
-        "class Dense(Layer):" in page and page.count("<details>") == page.count("</details>") == 3
-    )  # there is a wider one, and a spelling
+    assert "class Dense(Layer):" in page
+    assert page.count("<details>") == page.count("</details>") == 3  # there is a wider one, and a spelling
     monkeypatch.setattr("course.reader.inspection.source_index.WATCHED", ["more/05_cost"])
     assert 'href="../more/03_torch.ipynb"' in found._repr_html_()
     assert "a &lt; b" in course.where("less")._repr_html_() or "x &lt; y" in course.where("less")._repr_html_()
@@ -163,16 +159,10 @@ def test_what_cannot_be_called_so_has_no_spelling(asked):
     assert where_module.spelling_of(asked) is None
 
 
-def spelled_names():
-    """All that the two packages offer by name."""
+def test_every_name_of_the_two_spellings_has_its_line():
     for package in ("torch", "torch.nn", "torch.nn.functional", "torch.optim", "tensorflow", "tensorflow.keras.layers"):
         module = importlib.import_module(f"levels_more.{package}")
         for name, thing in vars(module).items():
             if not name.startswith("_") and not inspect.ismodule(thing):
-                yield f"{package.replace('tensorflow', 'tf', 1)}.{name}"
-
-
-def test_every_name_of_the_two_spellings_has_its_line():
-    for asked in spelled_names():
-        place = where_module.spelling_of(asked)
-        assert place and place.source, asked
+                place = where_module.spelling_of(f"{package.replace('tensorflow', 'tf', 1)}.{name}")
+                assert place and place.source, (package, name)

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from contextlib import contextmanager
+from itertools import combinations
 
 import pytest
 
@@ -171,10 +172,8 @@ def test_a_list_of_programs_is_one_launch_that_moves_what_they_move():
         read = {x for node in inside for x in node.inputs} - inside
         moved += sum(x.spec.nbytes for x in read | {node for node in inside if node in program.words})
     assert (launched.name, launched.bytes) == ("list of programs on cpu:0", moved)
-    assert (
-        launched.place.file == "levels_more/compiler/fused/backend.py"
-        and "levels_more/compiler/fused/backend.py" in repr(picture)
-    )
+    file = "levels_more/compiler/fused/backend.py"
+    assert launched.place.file == file and file in repr(picture)
 
 
 def test_the_loss_is_that_of_record_opened_and_compiled(line, net):
@@ -307,12 +306,9 @@ def test_the_trace_keeps_to_the_format(which, request, tmp_path):
 
 def nested(events):
     """Whether of any two events on a track one holds the other, or ends before it: what a viewer needs to stack them."""
-    ends = []
-    for event in sorted(events, key=lambda each: (each["ts"], -each["dur"])):
-        end = event["ts"] + event["dur"]
-        while ends and ends[-1] <= event["ts"] + 1e-6:
-            ends.pop()
-        if ends and end > ends[-1] + 1e-6:
-            return False
-        ends.append(end)
-    return True
+    spans = [(ts, ts + dur) for ts, dur in sorted((each["ts"], each["dur"]) for each in events)]
+    near = 1e-6
+    return all(
+        end <= later + near or last <= end + near or (later <= start + near and end <= last + near)
+        for (start, end), (later, last) in combinations(spans, 2)
+    )

@@ -4,6 +4,7 @@ And each heading says what is counted.
 """
 
 import functools
+import itertools
 import re
 
 import nbformat
@@ -16,11 +17,8 @@ from course.reader.notebooks.cells import BuildError, code_of
 NAMES = build.all_in(build.ROOT)
 SITTING = 85  # minutes
 LIMIT = {"more": 66, "trail": 40}  # minutes, by the folder
-FOLDED, LONGEST, LONGEST_FOLDED = (
-    250,
-    25,
-    60,
-)  # lines: folded in a notebook, in a cell that is shown, in one that is folded
+FOLDED = 250  # lines that are folded in a notebook
+LONGEST, LONGEST_FOLDED = 25, 60  # lines of a cell that is shown, and of one that is folded
 LONGEST_CLASS = 40  # of a cell that holds one class
 AT_ONCE = 37  # minutes to the next place where one may stop: half an hour, and a thought to its end
 STOP = "**A good place to stop.** "
@@ -60,22 +58,16 @@ def test_no_cell_is_too_long(name):
     assert long == []
 
 
-def stretches(cells):
-    """The minutes up to each good place to stop, from the one before it, and those from the last one to the end."""
-    ends, taken = [], 0.0
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_reads_long_without_a_good_place_to_stop(name):
+    """From the beginning to the first one, from each to the next, and from the last one to the end."""
+    cells, ends = cells_of(name), [0.0]
     for count, cell in enumerate(cells):
         if STOP in cell.source:
             before = nbformat.v4.new_markdown_cell(cell.source.split(STOP)[0])
             ends.append(minutes.total(minutes.sections([*cells[:count], before], build.ROOT)))
-    ends.append(minutes.total(minutes.sections(cells, build.ROOT)))
-    for end in ends:
-        yield end - taken
-        taken = end
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_nobody_reads_long_without_a_good_place_to_stop(name):
-    found = [round(each, 1) for each in stretches(cells_of(name))]
+    ends.append(minutes.total(sections_of(name)))
+    found = [round(end - begin, 1) for begin, end in itertools.pairwise(ends)]
     assert max(found) <= AT_ONCE, found
 
 

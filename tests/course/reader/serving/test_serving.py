@@ -29,6 +29,12 @@ from levels_more.saving import load_model
 NOT_MADE = "the server's environment is not made here: python3 -m course serve --setup"
 real = pytest.mark.skipif(not serving.environment.ready(), reason=NOT_MADE)
 PREDICT = "/v2/models/rings/infer"
+# A graph that no model of ours has: a number without an axis, and a table that has no rows in common with the other.
+FOREIGN = """<ir_version: 8, opset_import: ["": 17]>
+g (float s, float[rows, 2] x, float[2, 3] w) => (float[rows, 3] y) {
+    xw = MatMul(x, w)
+    y = Add(xw, s)
+}"""
 
 
 def dense(units, dtype="float32", rows=2):
@@ -60,31 +66,14 @@ def models(tmp_path_factory):
     huge.build((None, 1), "float32")
     huge.set_weights([np.full((1, 1), 1e38, "f4"), np.zeros((1, 1), "f4")])
     huge.save(folder / "huge")
-    make_foreign(folder / "foreign.onnx")
+    onnx.save(onnx.parser.parse_model(FOREIGN), folder / "foreign.onnx")
     return folder
-
-
-def make_foreign(path):
-    """A graph that no model of ours has: a number without an axis, and a table that has no rows in common with the other."""
-    shapes = {"s": [], "x": ["rows", 2], "w": [2, 3]}
-    given = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    gives = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["rows", 3])
-    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["xw"]), onnx.helper.make_node("Add", ["xw", "s"], ["y"])]
-    edition = {"opset_imports": [onnx.helper.make_opsetid("", 17)], "ir_version": 8}
-    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", given, [gives]), **edition), path)
 
 
 @pytest.fixture(scope="module")
 def server(models):
-    each = [
-        "rings",
-        str(models / "small"),
-        str(models / "file.onnx"),
-        f"twice={models / 'small'}",
-        str(models / "mixed"),
-        str(models / "huge"),
-        str(models / "foreign.onnx"),
-    ]
+    files = "small", "file.onnx", "mixed", "huge", "foreign.onnx"
+    each = ["rings", f"twice={models / 'small'}", *(str(models / file) for file in files)]
     with serving.Server(each) as running:
         yield running
 
@@ -116,15 +105,14 @@ def test_what_is_no_model_is_told(models, given, told):
 
 
 def test_a_file_that_is_no_onnx_is_told(tmp_path):
-    for content in (b"", b"hello", b"\x08" * 1000):
+    dense(1).export(tmp_path / "bad.onnx")
+    cut_off = (tmp_path / "bad.onnx").read_bytes()[:-50]
+    contents = {b"": "", b"hello": "", b"\x08" * 1000: "", cut_off: "it is not an ONNX file, or it is not complete"}
+    for content, why in contents.items():
         (tmp_path / "bad.onnx").write_bytes(content)
-        with pytest.raises(serving.ServingError, match="bad.onnx cannot be served") as told:
+        with pytest.raises(serving.ServingError, match=f"bad.onnx cannot be served: .*{why}") as told:
             serving.write_onnx(tmp_path / "bad.onnx", tmp_path / "made.onnx")
         assert [file.name for file in tmp_path.iterdir()] == ["bad.onnx"] and "made" not in str(told.value)
-    dense(1).export(tmp_path / "bad.onnx")
-    (tmp_path / "bad.onnx").write_bytes((tmp_path / "bad.onnx").read_bytes()[:-50])
-    with pytest.raises(serving.ServingError, match="it is not an ONNX file, or it is not complete"):
-        serving.write_onnx(tmp_path / "bad.onnx", tmp_path / "made.onnx")
 
 
 class Doubled(Layer):
@@ -136,10 +124,8 @@ def test_a_layer_of_ones_own_goes_along_as_a_graph_alone(tmp_path):
     model = Sequential([Doubled(), Dense(1)])
     model.build((None, 2), "float32")
     model.save(tmp_path / "own")
-    with pytest.raises(
-        serving.ServingError,
-        match=r"no class is called 'Doubled'.*; or export it in the program that has this code, with model.export",
-    ):
+    told = r"no class is called 'Doubled'.*; or export it in the program that has this code, with model.export"
+    with pytest.raises(serving.ServingError, match=told):
         serving.write_onnx(tmp_path / "own", tmp_path / "made.onnx")
     model.export(tmp_path / "own.onnx")
     serving.write_onnx(tmp_path / "own.onnx", tmp_path / "made.onnx")
@@ -176,21 +162,19 @@ def test_the_lock_is_complete():
 @real
 def test_every_model_answers(server, models):
     assert server.ask("/v2/health/live") == {"live": True} and server.ask("/v2/health/ready") == {"ready": True}
-    assert sorted(server.ask("/v2/models")["models"]) == [
-        *("file", "foreign", "huge", "mixed", "rings", "small", "twice")
-    ]
+    names = "file", "foreign", "huge", "mixed", "rings", "small", "twice"
+    assert sorted(server.ask("/v2/models")["models"]) == [*names]
     about = server.ask("/v2/models/mixed")
     assert about["inputs"] == [
         {"name": "x0", "datatype": "FP32", "shape": [-1, 2]},
         {"name": "x1", "datatype": "INT64", "shape": [-1, 1]},
     ]
     assert about["versions"] == ["1"] and server.ask("/v2/models/mixed/versions/1") == about
-    x, words = (
-        np.random.default_rng(0).uniform(-1, 1, (7, 2)).astype("f4"),
-        np.array([[0], [1], [2], [3], [4], [0], [1]]),
-    )
+    x = np.random.default_rng(0).uniform(-1, 1, (7, 2)).astype("f4")
+    words = np.array([[0], [1], [2], [3], [4], [0], [1]])
     found, _ = answer_of(server, "mixed", x, words)
     assert np.abs(found - load_model(models / "mixed").predict([x, words])).max() < 1e-6
+    assert answer_of(server, "huge", np.ones((1, 1), "f4"))[0] == np.float32(1e38)
 
 
 @real
@@ -204,9 +188,8 @@ def test_answers_are_those_of_predict(server, models, tmp_path, rows):
         x = np.random.default_rng(1).uniform(-9, 9, (rows, columns)).astype(dtype)
         found, whole = answer_of(server, name, x)
         model.export(tmp_path / f"{name}.onnx")
-        assert (
-            found.tobytes() == onnxruntime.InferenceSession(tmp_path / f"{name}.onnx").run(None, {"x0": x})[0].tobytes()
-        )
+        here = onnxruntime.InferenceSession(tmp_path / f"{name}.onnx").run(None, {"x0": x})[0]
+        assert found.tobytes() == here.tobytes()
         if rows:
             assert np.abs(found - model.predict(x)).max() < near
         assert whole["model_version"] == "1" and whole["id"]
@@ -242,9 +225,6 @@ def test_a_graph_from_elsewhere_is_asked_as_it_says(server):
     inputs[0]["data"] = [0.5]
     found = server.ask("/v2/models/foreign/infer", {"inputs": inputs})["outputs"][0]
     assert found["shape"] == [5, 3] and set(found["data"]) == {2.5}
-    with pytest.raises(urllib.error.HTTPError) as error:
-        answer_of(server, "mixed", np.ones((2, 2), "f4"), np.array([[1], [2], [3]]))
-    assert "mixed: all inputs need as many rows; x0 has 2, x1 has 3" in json.load(error.value)["error"]
 
 
 @real
@@ -260,6 +240,7 @@ def bad_requests(draw):
     """(method, path, headers, body) of requests that cannot be answered, each wrong in a way of its own."""
     good = {"name": "x0", "datatype": "FP64", "shape": [1, 2], "data": [3.0, 4.0]}
     header = {"Content-Type": "application/json"}
+    limit = int(re.search(r"^LARGEST = ([\d_]+)", serving.SERVER.read_text(encoding="utf-8"), re.M)[1])
     half = "\ud800"  # half a letter, which JSON can spell and UTF-8 cannot
     whole = json.dumps({"inputs": [good]}).encode()
 
@@ -293,24 +274,18 @@ def bad_requests(draw):
         yield infer(whole, more={"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": length})
     for body in (b"", b"{", b"null", b"[]", b"\xff\xfe", b"{}", b"[" * 100_000, b'{"a":' * 50_000, b'{"inputs":[{}]}'):
         yield infer(body)
-    yield infer(b" " * (serving_limit() + 1))
+    yield infer(b" " * (limit + 1))
     for inputs in (None, 3, {}, [], [None], [[]], [good, good], [good, good | {"name": "x1"}]):
         yield infer({"inputs": inputs})
-    for name in ("x1", "", None, 3, [], half, ...):
-        yield tensor(name=name)
-    for kind in ("FP32", "BYTES", "float64", "", None, 3, "x" * 10_000, half, ...):
-        yield tensor(datatype=kind)
-    for shape in ([], [2], [2, 1], [1, 2, 1], [-1, 2], [0, 2], [10**30, 2], [2**62, 2]):
-        yield tensor(shape=shape)
-    for shape in (["1", "b"], None, 2, [1.5, 2], ...):
-        yield tensor(shape=shape)
+    names = "x1", "", None, 3, [], half, ...
+    kinds = "FP32", "BYTES", "float64", "", None, 3, "x" * 10_000, half, ...
+    shapes = [], [2], [2, 1], [1, 2, 1], [-1, 2], [0, 2], [10**30, 2], [2**62, 2], ["1", "b"], None, 2, [1.5, 2], ...
     deep = functools.reduce(lambda inner, _: [inner], range(80), 3.0)
-    for data in ([], [3], [3, 4, 5], ["3", "4"], [None, 4], [[3], [4]], [[3, 4], [5]]):
-        yield tensor(data=data)
-    for data in ({}, None, 3, [10**400, 1], deep, ...):
-        yield tensor(data=data)
-    for data in ([True, False], [[True, 3.5]], [3.5, "4"], [3.5, {}], ["9" * 5000, 1]):
-        yield tensor(data=data)
+    lists = [], [3], [3, 4, 5], ["3", "4"], [None, 4], [[3], [4]], [[3, 4], [5]], [10**400, 1], deep
+    mixed = [True, False], [[True, 3.5]], [3.5, "4"], [3.5, {}], ["9" * 5000, 1]
+    fields = {"name": names, "datatype": kinds, "shape": shapes, "data": [*lists, *mixed, {}, None, 3, ...]}
+    for field, values in fields.items():
+        yield from (tensor(**{field: value}) for value in values)
     for word in (b"NaN", b"Infinity", b"1e999", b"0x10", b"'3'", b"03", b"9" * 5000):
         yield infer(whole.replace(b"3.0", word))
     for outputs in ([{"name": "y1"}], [{"name": ""}], [{}], 3, [{"name": half}]):
@@ -328,10 +303,6 @@ def bad_requests(draw):
     while True:  # a good one, cut off or with letters in it that no JSON has
         at = draw.randrange(1, len(whole) - 1)
         yield infer(whole[:at] if draw.random() < 0.5 else whole[:at] + bytes([draw.randrange(1, 9)]) + whole[at:])
-
-
-def serving_limit():
-    return int(re.search(r"^LARGEST = ([\d_]+)", serving.SERVER.read_text(encoding="utf-8"), re.M)[1])
 
 
 @real
@@ -363,19 +334,20 @@ def test_a_body_without_a_length_has_the_same_limit(server):
     connection.close()
 
 
-@real
-def test_an_index_outside_of_an_embedding_is_refused(server):
-    with pytest.raises(urllib.error.HTTPError) as error:
-        answer_of(server, "mixed", np.ones((1, 2), "f4"), np.array([[99]]))
-    assert error.value.code == 400 and "mixed cannot be run on this" in json.load(error.value)["error"]
+TWO, THREE = np.ones((2, 2), "f4"), np.array([[1], [2], [3]])
+REFUSED = {  # what is told: the model, and what it is asked
+    "mixed: all inputs need as many rows; x0 has 2, x1 has 3": ("mixed", TWO, THREE),
+    "mixed cannot be run on this": ("mixed", np.ones((1, 2), "f4"), np.array([[99]])),  # outside of its embedding
+    "huge: y0 holds NaN or infinity": ("huge", np.full((1, 1), 99, "f4")),  # for which JSON has no word
+}
 
 
 @real
-def test_an_answer_that_json_has_no_word_for_is_told(server):
-    assert answer_of(server, "huge", np.ones((1, 1), "f4"))[0] == np.float32(1e38)
+@pytest.mark.parametrize("told", REFUSED)
+def test_what_a_model_cannot_answer_is_refused(server, told):
     with pytest.raises(urllib.error.HTTPError) as error:
-        answer_of(server, "huge", np.full((1, 1), 99, "f4"))
-    assert error.value.code == 400 and "huge: y0 holds NaN or infinity" in json.load(error.value)["error"]
+        answer_of(server, *REFUSED[told])
+    assert error.value.code == 400 and told in json.load(error.value)["error"]
 
 
 @real
@@ -412,9 +384,8 @@ def test_a_new_version_is_taken_in_and_a_broken_one_is_not(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_ends_in_order(tmp_path, number):
     dense(1).save(tmp_path / "net")
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # which a shell in the background may have ignored
+    # A shell in the background may have ignored it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     port = serving.free_port("127.0.0.1", 0)
     command = [sys.executable, str(ROOT / "course"), "serve", "net", "--port", str(port)]
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

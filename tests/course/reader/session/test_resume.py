@@ -43,13 +43,6 @@ def reader(monkeypatch, tmp_path):
     return note
 
 
-def kernel(root, name, notebook):
-    """A client with a new kernel for a notebook of the desk."""
-    where = str((root / MINE / f"{name}.ipynb").parent)
-    client = client_of(notebook, timeout=200)
-    return client, client.setup_kernel(cwd=where, env=build.environment(root), cleanup_kc=True)
-
-
 def printed(cell):
     return "".join(output.get("text", "") for output in cell.get("outputs", []))
 
@@ -62,8 +55,8 @@ def run(root, name, first, last):
     """Run the first cell and those from `first` to `last` in a new kernel. Returns what the first cell printed."""
     notebook = build.read_notebook(root, name, MINE)
     code = [k for k, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
-    client, running = kernel(root, name, notebook)
-    with running:
+    client, where = client_of(notebook, timeout=200), str((root / MINE / f"{name}.ipynb").parent)
+    with client.setup_kernel(cwd=where, env=build.environment(root), cleanup_kc=True):
         for k in [code[0], *(k for k in code[1:] if first <= k <= last)]:
             client.execute_cell(notebook.cells[k], k)
     return notebook, printed(notebook.cells[code[0]])
@@ -87,12 +80,10 @@ def test_the_state_comes_back_and_the_rest_runs_on(project, name, stop, tell, re
     told, opened = resume.main(project)
     assert opened == name and told.startswith(f"You stopped in mine/{name}.ipynb, today at")
     ideas = {"trail/1_hardware": 0, "04_mid_level": 3}  # of the stopping points up to there
-    assert len(re.findall(r"^  - \S", told, re.MULTILINE)) == ideas[name] and ("What you have so far:" in told) == bool(
-        ideas[name]
-    )
-    end = [k for k, cell in enumerate(notebook.cells) if cell.cell_type == "code"][
-        -2
-    ]  # the last one builds, or takes along
+    assert len(re.findall(r"^  - \S", told, re.MULTILINE)) == ideas[name]
+    assert ("What you have so far:" in told) == bool(ideas[name])
+    # The last one builds, or takes along.
+    *_, end, _ = (k for k, cell in enumerate(notebook.cells) if cell.cell_type == "code")
     done, said = run(project, name, at + 1, end)
     (seconds,) = re.findall(r"Restored in ([\d.]+) s: \d+ cells ran again, without \d+ that only", said)
     tell("resume: the state comes back", f"{name:<20} {float(seconds):>5.1f} s instead of {first:.1f} s")

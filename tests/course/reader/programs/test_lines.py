@@ -1,33 +1,22 @@
-"""The functions of `levels_more.torch` and `levels_more.tensorflow` give at their corners what the real libraries gave.
+"""Lines that are asked of the libraries: what is stored of their answers is whole, and what is said here agrees with it.
 
 The answers of the real libraries are stored: `python3 -m course programs --corners --store` asked them.
 """
-
-import warnings
 
 import pytest
 
 from course.reader.programs import lines
 
-STORED = lines.stored(lines.CORNERS)
-SPACES = {}
+ROWS = {row.key: row for row in lines.rows()}
 
 
-def answered(library, line):
-    """The answer to a line here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if library not in SPACES:
-            SPACES[library] = lines.begun(library, ours=True)
-        return lines.answer_to(line, SPACES[library])
-
-
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("library", lines.SPELLED)
 def test_corners_are_those_of_the_library(library):
     asked, apart = lines.corners(library)
-    real = STORED[library]["answers"]
+    real, space = lines.stored(lines.CORNERS)[library]["answers"], lines.begun(library, ours=True)
     assert {*asked} == {*real}, "the table has other lines than its answers: `course programs --corners --store`"
-    found = {line: answered(library, line) for line in asked}
+    found = {line: lines.answer_to(line, space) for line in asked}
     other = {line: (found[line], real[line]) for line in asked if not lines.agree(found[line], real[line])}
     assert {line: pair for line, pair in other.items() if line not in apart} == {}
     assert apart.keys() - other.keys() == set(), "these are no longer apart"
@@ -58,3 +47,35 @@ def test_corners_are_those_of_the_library(library):
 )
 def test_answers_agree_to_their_last_digits(found, wanted, same):
     assert lines.agree(found, wanted) is same
+
+
+# The table of differences.
+
+
+@pytest.fixture(scope="module")
+def space():
+    return lines.begun(lines.OURS)
+
+
+def test_each_line_has_an_answer_and_a_guess():
+    for row in ROWS.values():
+        assert row.lines.keys() == row.answers.keys(), row.key
+        assert row.guess.keys() <= row.lines.keys() and row.guess, row.key
+        assert row.asked.endswith("?") and row.ours, row.key
+        assert row.decided.keys() <= {*row.lines, "keras"}, row.key
+
+
+def test_three_libraries_were_asked_in_two_releases():
+    twice = {library for row in ROWS.values() for library, known in row.answers.items() if len(known) > 1}
+    assert {"numpy", "torch", "tensorflow", "jax", "onnxruntime", "sklearn"} <= twice
+
+
+@pytest.mark.parametrize("key", [key for key, row in ROWS.items() if lines.OURS in row.lines])
+def test_levels_still_answers_so(key, space):
+    row = ROWS[key]
+    (stored,) = row.answers[lines.OURS].values()
+    found = lines.answer_to(row.lines[lines.OURS], space)
+    if row.by_processor:
+        assert not lines.FAILED.match(found)
+    else:
+        assert lines.agree(found, stored)
