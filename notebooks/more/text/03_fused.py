@@ -325,7 +325,7 @@ checks.answer_to("03-fused-call")
 # And why do small launches run programs? Because numba must be imported first, and then compile each kernel. With an
 # empty cache, a first epoch op by op would mostly wait for numba.
 #
-# ## Which back end? (3 min)
+# ## Which back end? (4 min)
 #
 # Many graphs could run on either of two back ends. When a function is compiled, nothing is timed. The list `BACK_ENDS`
 # has the row program of `levels_more` before the fused program, and its entries are tried in order. A rule decides from

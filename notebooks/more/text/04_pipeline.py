@@ -249,7 +249,7 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ## From a file, from a generator (10 min)
+# ## From a file, from a generator (11 min)
 #
 # Most data comes as a file of columns. The first value of a column that is not missing decides its kind: if it is a
 # number, the column holds numbers, otherwise text. Numbers become int64 if all are whole and none is missing, else

@@ -38,10 +38,9 @@ from levels import hardware, high_level, kernels, low_level, mid_level
 task = tasks.linear()
 given = *task[:2], *task[4:7]  # x, y, weights, batches, rate
 levels = hardware, kernels, low_level, mid_level, high_level
-ten_steps = *given[:3], task.batches[:10], task.learning_rate
 for level in levels:
     train = level.tasks.linear_regression
-    train(*ten_steps)  # compiles the kernels
+    train(*given[:3], given[3][:10], given[4])  # ten steps compile the kernels
     start = time.perf_counter()
     loss = train(*given).losses[-1]
     taken = (time.perf_counter() - start) / 8000
