@@ -195,14 +195,10 @@ def test_arithmetic_with_places(tmp_path):
         Arithmetic("sum")
 
 
-def two_inputs_and_outputs():
+def test_inputs_and_outputs_by_name(tmp_path):
     left, right = Input((2,), name="left"), Input((2,), name="right")
     both = Concatenate()([left, right])
-    return Model([left, right], [Dense(1, name="price")(both), Dense(1, name="weight")(both)])
-
-
-def test_inputs_and_outputs_by_name(tmp_path):
-    net = two_inputs_and_outputs()
+    net = Model([left, right], [Dense(1, name="price")(both), Dense(1, name="weight")(both)])
     given, targets = {"right": X[:, 2:], "left": X[:, :2]}, {"weight": 3 * Y, "price": Y}
     net.compile("sgd", {"weight": "mae", "price": "mse"}, loss_weights={"weight": 0.5, "price": 2.0})
     net.fit(given, targets, verbose=0)
