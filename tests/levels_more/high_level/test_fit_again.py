@@ -77,9 +77,8 @@ CHANGES = {
     "the weights": lambda model, _: model.set_weights([w * 0.5 for w in model.get_weights()]),
 }
 OWN = {
-    "a layer is frozen": lambda model, _: setattr(
-        model.layers[0], "trainable", False
-    ),  # (an optimizer would refuse to go on with fewer variables)
+    # an optimizer would refuse to go on with fewer variables
+    "a layer is frozen": lambda model, _: setattr(model.layers[0], "trainable", False),
     "a global that its step reads": lambda model, patch: patch.setitem(globals(), "RATE", 0.1),
     "what its step calls": lambda model, patch: patch.setattr(Own, "hook", lambda self, loss: loss * 3.0),
 }
