@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from levels_more.high_level import (
-    Callback,
     Input,
     LambdaCallback,
     Model,
@@ -91,14 +90,20 @@ METRICS_OF_TWO = {  # arguments of compile, and the numbers in the order of `eva
         {"metrics": [[MeanLoss(MeanAbsoluteError(), "a")], [MeanLoss(MeanAbsoluteError(), "a")]]},
         LOSSES | {"p_a": 3.0, "q_a": 97.0},
     ),
+    "a subclass": (
+        {"metrics": [["mae"], ["mse"]]},
+        {"loss": 9418.0, "output_1_loss": 9.0, "output_2_loss": 9409.0, "output_1_mae": 3.0, "output_2_mse": 9409.0},
+    ),
+    "equal names": ({}, {"loss": 9418.0, "p_loss": 9.0, "p_1_loss": 9409.0}),
 }
+NETS = {"a subclass": TwoOutputs, "equal names": lambda: two_outputs(("p", "p"))}
 
 
 @pytest.mark.parametrize("name", METRICS_OF_TWO)
 @pytest.mark.filterwarnings("ignore:.*the loss does not depend on:UserWarning")
 def test_losses_and_metrics_are_those_of_each_output(name, tmp_path):
     options, wanted = METRICS_OF_TWO[name]
-    net = two_outputs()
+    net = NETS.get(name, two_outputs)()
     net.compile(SGD(0.0), **{"loss": "mse", **options})
     for each in (net, copy.copy(net)):
         for _ in "12":
@@ -111,20 +116,8 @@ def test_losses_and_metrics_are_those_of_each_output(name, tmp_path):
         assert told == ([*wanted.values()] if len(wanted) > 1 else wanted["loss"])
     if name != "objects":
         net.save(tmp_path)
-        loaded = load_model(tmp_path)
+        loaded = load_model(tmp_path, {"TwoOutputs": TwoOutputs})
         assert loaded.fit(ONES, TARGETS, verbose=0).history == {name: [number] for name, number in wanted.items()}
-
-
-def test_outputs_of_a_subclass_are_numbered_and_equal_names_told_apart():
-    losses = {"loss": 9418.0, "output_1_loss": 9.0, "output_2_loss": 9409.0}
-    net = TwoOutputs()
-    net.compile(SGD(0.0), "mse", [["mae"], ["mse"]])
-    for _ in "12":
-        logs = net.fit(ONES, TARGETS, verbose=0).history
-        assert logs == {name: [x] for name, x in (losses | {"output_1_mae": 3.0, "output_2_mse": 9409.0}).items()}
-    net = two_outputs(("p", "p"))
-    net.compile(SGD(0.0), "mse")
-    assert net.fit(ONES, TARGETS, verbose=0).history == {"loss": [9418.0], "p_loss": [9.0], "p_1_loss": [9409.0]}
 
 
 def test_the_loss_of_an_output_weighs_rows_as_its_training_does():
@@ -232,21 +225,14 @@ def test_a_checkpoint_of_the_weights_alone(tmp_path, capsys):
 
 
 def test_callbacks_get_logs_where_they_take_them():
-    heard = []
-
-    class Mixed(Callback):
-        def on_train_begin(self, logs):
-            heard.append(logs)
-
-        def on_epoch_begin(self, epoch):
-            heard.append(epoch)
-
-        def on_train_end(self, logs=None):
-            heard.append(sorted(logs))
-
-    net = model()
+    net, heard = model(), []
+    mixed = LambdaCallback(
+        on_train_begin=lambda logs: heard.append(logs),
+        on_epoch_begin=lambda epoch: heard.append(epoch),
+        on_train_end=lambda logs=None: heard.append(sorted(logs)),
+    )
     net.compile("sgd", "mse")
-    net.fit(X, Y, epochs=2, verbose=0, callbacks=[Mixed()], validation_split=0.5)
+    net.fit(X, Y, epochs=2, verbose=0, callbacks=[mixed], validation_split=0.5)
     assert heard == [{}, 0, 1, ["loss", "val_loss"]]
     with pytest.raises(TypeError, match="LambdaCallback: on_epoch_end is 3"):
         LambdaCallback(on_epoch_end=3)

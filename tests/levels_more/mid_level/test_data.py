@@ -288,20 +288,13 @@ def test_an_error_of_the_thread_arrives_in_its_place():
         assert len(seen) == 4 and isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-@pytest.mark.parametrize("ahead", [False, True])
-def test_a_function_that_returns_a_tensor_is_told(ahead):
-    data = numbers(3).map(lambda n: exp(constant(float(n))))
-    with pytest.raises(RuntimeError, match="element 0: TypeError: got a tensor; stages work on NumPy arrays"):
-        next(iter(data.prefetch(2) if ahead else data))
-
-
 # Files
 
 
-def write(folder, data):
-    """A file of this text, or these bytes."""
+def write(folder, data, ends="\n"):
+    """A file of these bytes, or of this text with such ends of lines."""
     path = folder / "table.csv"
-    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    path.write_bytes(data if isinstance(data, bytes) else data.replace("\n", ends).encode())
     return path
 
 
@@ -363,6 +356,10 @@ def test_a_column_is_as_wide_as_its_numbers_and_no_wider(tmp_path, dtype, cells)
         ("a,b\n1,2\n3,4,5\n", {}, r"line 3: \['3', '4', '5'\] beneath 2 names"),
         ("a\nNA\n1\n", {}, "line 2, column a: 'NA' among numbers; na_value='NA' makes it a missing one"),
         ('a\n1\n"1,000"\n', {}, "line 3, column a: '1,000' among numbers"),
+        # a quote that never closes swallows no rows
+        ('size,city\n1,Bern\n2,"Oslo\n3,Rome\n4,Lima\n', {}, "line 3: .*a quote opens in this row and never closes"),
+        ('size,city\n1,"Bern\n2,"Oslo"\n3,Rome\n', {}, "line 2: .*text follows a closing quote .* is a quote missing"),
+        ('size,city\n1,"two\nlines"\n2,"Oslo\n', {}, "line 4: .*a quote opens in this row and never closes"),
         (
             "n,city\n1,Bern\n2,Zürich\n".encode("latin-1"),
             {},
@@ -373,22 +370,9 @@ def test_a_column_is_as_wide_as_its_numbers_and_no_wider(tmp_path, dtype, cells)
     ],
 )
 def test_a_mistake_in_a_file_is_found_by_line_and_column(tmp_path, text, options, words):
-    with pytest.raises(ValueError, match=words):
-        Dataset.from_csv(write(tmp_path, text), **options)
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "what"),
-    [
-        ('size,city\n1,Bern\n2,"Oslo\n3,Rome\n4,Lima\n', 3, "a quote opens in this row and never closes"),
-        ('size,city\n1,"Bern\n2,"Oslo"\n3,Rome\n', 2, "text follows a closing quote in this row; is a quote missing"),
-        ('size,city\n1,"two\nlines"\n2,"Oslo\n', 4, "a quote opens in this row and never closes"),
-    ],
-)
-@pytest.mark.parametrize("ends", ["\n", "\r\n"])
-def test_a_quote_that_never_closes_swallows_no_rows(tmp_path, text, line, what, ends):
-    with pytest.raises(ValueError, match=rf"table.csv, line {line}: .*{what}"):
-        Dataset.from_csv(write(tmp_path, text.replace("\n", ends)))
+    for ends in ("\n", "\r\n"):
+        with pytest.raises(ValueError, match=words):
+            Dataset.from_csv(write(tmp_path, text, ends), **options)
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
@@ -396,7 +380,7 @@ def test_quotes_in_a_file_are_read_as_they_are_meant(tmp_path, ends):
     cells = ["Oslo", "two\nlines", 'a "big" one', '5" pipe', "Rome, Italy", " kept ", ""]
     quoted = ['"Oslo"', '"two\nlines"', '"a ""big"" one"', '5" pipe', '"Rome, Italy"', " kept ", '""']
     text = "n,city\n" + "\n".join(f'"{n}",{cell}' for n, cell in enumerate(quoted))
-    (row,) = Dataset.from_csv(write(tmp_path, text.replace("\n", ends))).batch(10)
+    (row,) = Dataset.from_csv(write(tmp_path, text, ends)).batch(10)
     assert row["n"].numpy().tolist() == [*range(7)]
     assert row["city"].tolist() == [cell.replace("\n", ends) for cell in cells]
 
@@ -454,6 +438,10 @@ def test_a_function_that_fails_is_found_by_stage_and_element():
     assert listed(numbers(3).filter(lambda n: n)) == [1, 2]
     with pytest.raises(RuntimeError, match="element 1: TypeError: expected numbers or text, got None"):
         list(numbers(3).map(lambda n: None if n else n))
+    tensors = numbers(3).map(lambda n: exp(constant(float(n))))
+    for data in (tensors, tensors.prefetch(2)):
+        with pytest.raises(RuntimeError, match="element 0: TypeError: got a tensor; stages work on NumPy arrays"):
+            next(iter(data))
 
 
 def test_nothing_left_is_no_error():

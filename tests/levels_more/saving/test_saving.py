@@ -322,7 +322,6 @@ STRANGE = {  # what a stranger may do to {name: array}, before the checksum is m
 }
 DAMAGED = {  # what a file may hold
     "nothing": lambda data: b"",
-    "half of it": lambda data: data[:300],
     "noise": lambda data: bytes(range(256)) * 4,
     "absurd header": lambda data: struct.pack("<Q", 2**60) + b"{}" * 400,
     "a pickle": lambda data: b"\x80\x04\x95" + bytes(400),
@@ -485,19 +484,13 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize(
-    "layers, dtype", [*((layers, "f4") for layers in LAYERS), ("Dense erf", "f8"), ("Flatten", "f8")]
-)
+@pytest.mark.parametrize("layers, dtype", [*((layers, "f4") for layers in LAYERS), ("Flatten", "f8")])
 def test_every_layer_runs_in_onnxruntime(layers, dtype, tmp_path):
     model = Sequential(LAYERS[layers]())
     model.build((None, 3), dtype)
     if any(v.trainable for v in model.variables):
         model.compile("sgd", "mse")
         model.fit(X.astype(dtype), model.predict(X.astype(dtype)) * 0.5, epochs=2, verbose=0)
-    if dtype == "f8" and layers == "Dense erf":
-        with pytest.raises(Exception, match="NOT_IMPLEMENTED"):  # onnxruntime has neither Elu nor Erf in float64
-            agree(model, tmp_path / "m.onnx", X.astype(dtype))
-        return
     agree(model, tmp_path / "m.onnx", X.astype(dtype))
 
 
