@@ -24,6 +24,7 @@ from levels_more.high_level import (
     TerminateOnNaN,
 )
 from levels_more.mid_level import SGD, Dataset, Dense, ExponentialDecay
+from levels_more.saving import load_model
 
 TASK = tasks.linear()
 X, Y = TASK.x[:64], TASK.y[:64]
@@ -125,15 +126,24 @@ def test_the_best_weights_come_back_after_an_error_and_without_a_stop_too():
 # ModelCheckpoint
 
 
-def test_checkpoints_hold_the_weights_of_their_epoch(tmp_path):
-    from levels_more.saving import load_model
+def weights_read(path):
+    """A model with the weights of a file."""
+    result = model()
+    result.load_weights(path)
+    return result
 
-    kept = Kept()
-    net = fit(kept, ModelCheckpoint(tmp_path / "{epoch}-{val_loss:.1f}"), epochs=3)
-    names = [f"{epoch}-{loss:.1f}" for epoch, loss in enumerate(net.history.history["val_loss"], 1)]
+
+@pytest.mark.parametrize("alone, read", [(False, load_model), (True, weights_read)])
+def test_checkpoints_hold_the_weights_of_their_epoch(alone, read, tmp_path, capsys):
+    kept, pattern = Kept(), tmp_path / "{epoch}-{val_loss:.1f}.h5"
+    net = fit(kept, ModelCheckpoint(pattern, save_weights_only=alone, verbose=1), epochs=3)
+    losses = net.history.history["val_loss"]
+    names = [f"{epoch}-{loss:.1f}.h5" for epoch, loss in enumerate(losses, 1)]
     assert sorted(path.name for path in tmp_path.iterdir()) == names  # and no file that is half written
-    for name, weights in zip(names, kept.weights, strict=True):
-        assert same(load_model(tmp_path / name).get_weights(), weights)
+    said = capsys.readouterr().out.splitlines()
+    for name, weights, loss, line in zip(names, kept.weights, losses, said, strict=True):
+        assert same(read(tmp_path / name).get_weights(), weights)
+        assert line.endswith(f"{name}, val_loss {loss:.6g}")
 
 
 def test_save_best_only_waits_for_a_better_epoch_also_in_a_second_training(tmp_path):
@@ -180,12 +190,8 @@ def test_a_schedule_trains_with_its_rates():
     for rate in rates:
         one.compile(SGD(rate), "mse")
         one.fit(data, verbose=0)
-    history = net.fit(
-        data,
-        epochs=3,
-        verbose=0,
-        callbacks=[LearningRateScheduler(lambda epoch, rate: asked.append(rate) or rates[epoch])],
-    )
+    scheduler = LearningRateScheduler(lambda epoch, rate: asked.append(rate) or rates[epoch])
+    history = net.fit(data, epochs=3, verbose=0, callbacks=[scheduler])
     assert asked == [0.9, *rates[:2]] and history.history["learning_rate"] == rates
     assert same(net.get_weights(), one.get_weights())
 
@@ -382,10 +388,9 @@ def test_the_bar_shows_the_epoch(capsys, monkeypatch):
 
 
 def test_a_schedule_whose_count_stands_still_is_refused():
-    small = Sequential([Dense(1)])
-    small.compile(SGD(ExponentialDecay(1e-4, 10, 0.9)), "mse")
-    x, y = X.astype("f4"), Y.astype("f4")
-    small.fit(x, y, verbose=0)
-    small.optimizer.iterations.assign(np.float32(2**24 - 1))
+    net = Sequential([Dense(1)])  # of float32
+    net.compile(SGD(ExponentialDecay(1e-4, 10, 0.9)), "mse")
+    net.fit(X.astype("f4"), Y, verbose=0)
+    net.optimizer.iterations.assign(np.float32(2**24 - 1))
     with pytest.raises(OverflowError, match="16,777,216 steps, and float32 counts no further"):
-        small.fit(x, y, batch_size=2, verbose=0)
+        net.fit(X.astype("f4"), Y, batch_size=2, verbose=0)

@@ -106,7 +106,7 @@ def test_the_point_is_dragged(opened, rings):
     side = box["width"]
     assert side == box["height"]
     before = tab.locator("#net").inner_html()
-    tab.mouse.move(*middle(tab.locator("#point")))
+    tab.locator("#point").hover()
     tab.mouse.down()
     for x, y in ((0, 0), (3, 5), (-9.5, 2), (6.4, -1), (-20, 4)):
         tab.mouse.move(box["x"] + (x / 11 + 1) / 2 * side, box["y"] + (1 - y / 11) / 2 * side)
@@ -121,11 +121,6 @@ def test_the_point_is_dragged(opened, rings):
     tab.mouse.move(box["x"] + 100, box["y"] + 100)
     assert told(tab)[0] == place and seen == {"inner", "outer"}  # let go, it stays
     assert tab.locator("#net").inner_html() != before
-
-
-def middle(part):
-    box = part.bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def test_the_point_is_moved_by_keys(opened, rings):
