@@ -263,7 +263,6 @@ def test_what_is_read_tells_values_apart(name):
 
 
 INSIDE = {  # what is changed, deep in a layer
-    "a number in a list": lambda layer: layer.factors.__setitem__(0, 2.0),
     "a list's length": lambda layer: layer.factors.append(1.0),
     "an attribute more": lambda layer: setattr(layer, "other", 1.0),
     "an entry of a dict": lambda layer: layer.named_factors.update(a=2.0),

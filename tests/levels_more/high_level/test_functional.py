@@ -148,10 +148,9 @@ def test_a_head_that_the_loss_does_not_use_stays_as_it_is(optimizer, tmp_path):
     with_head, without = Unused(True), Unused(False)
     for net in (with_head, without):
         net.compile(optimizer, "mse")
+    told = "the loss does not depend on aux.kernel, aux.bias, which will not be trained"
     for _ in "12":
-        with pytest.warns(
-            UserWarning, match="the loss does not depend on aux.kernel, aux.bias, which will not be trained"
-        ):
+        with pytest.warns(UserWarning, match=told):
             losses = with_head.fit(X, Y, verbose=0, shuffle=False).losses.tolist()
             with_head.training.programs.clear()
         assert losses == without.fit(X, Y, verbose=0, shuffle=False).losses.tolist()

@@ -115,10 +115,8 @@ def test_class_weight_is_that_of_a_calculation_by_hand(kind):
         model = net("binary_crossentropy", "sigmoid")
         same(fitted(model, X, y, class_weight={0: 0.5, 1: 5.0}), by_hand)
         np.testing.assert_allclose(model.history.history["loss"], losses, rtol=1e-5)
-    for data in (
-        Dataset.from_tensor_slices((X, LABELS)),
-        Dataset.from_tensor_slices((X, LABELS)).map(lambda *row: row),
-    ):
+    rows = Dataset.from_tensor_slices((X, LABELS))
+    for data in (rows, rows.map(lambda *row: row)):
         model = net("binary_crossentropy", "sigmoid")
         same(fitted(model, data.batch(32), class_weight={0: 0.5, 1: 5.0}), by_hand)
 
@@ -521,12 +519,8 @@ def test_weights_of_float64_go_into_a_model_of_float32(tmp_path):
 
 
 def test_optimizers_and_metrics_are_no_part_of_a_module():
-    class Net(Module):
-        def __init__(self):
-            self.layer, self.optimizer, self.score = Dense(1), Adam(0.1), metrics.Mean()
-            self.own = Variable(1.0)
-
-    module = Net()
+    module = Module()
+    module.layer, module.optimizer, module.score, module.own = Dense(1), Adam(0.1), metrics.Mean(), Variable(1.0)
     module.layer(X)
     module.optimizer.build(module.layer.variables)
     module.score(X)
@@ -561,23 +555,23 @@ def test_known_monitors_know_their_direction(name, rising):
 # What is refused
 
 
-COLUMN = {"a": [1.0, 2.0], "kind": ["u", "v"]}
+ROWS = Dataset.from_tensor_slices((X, Y))
 REFUSED = {
     "two weights a row": (lambda: net().fit(X, Y, sample_weight=np.ones((100, 2))), "one weight a row"),
     "a negative weight": (lambda: net().fit(X, Y, sample_weight=-WEIGHTS), "row 0; expected 0 or more"),
     "weights for three outputs": (lambda: net().fit(X, Y, sample_weight=[WEIGHTS] * 3), "3 arrays of sample_weight"),
     "balanced": (lambda: net().fit(X, LABELS, class_weight="balanced"), "expected a dict {class: weight}"),
     "classes that are none": (lambda: net().fit(X, Y, class_weight={1: 2.0}), "wants numbers of classes in y; row 0"),
-    "weights beside a dataset": (
-        lambda: net().fit(Dataset.from_batches(X, Y, [[0]]), sample_weight=WEIGHTS),
-        "nothing beside a Dataset",
-    ),
-    "single rows": (lambda: net().fit(Dataset.from_tensor_slices((X, Y))), r"single rows; make batches"),
+    "weights beside a dataset": (lambda: net().fit(ROWS.batch(9), sample_weight=WEIGHTS), "nothing beside a Dataset"),
+    "single rows": (lambda: net().fit(ROWS), "single rows; make batches"),
     "columns for a matrix": (
         lambda: net().predict({"a": X[:, :1], "b": X[:, 1:]}),
         "dense: got columns a, b; expected",
     ),
-    "a column that is not there": (lambda: on_columns().predict(COLUMN), "no column is called 'b'"),
+    "a column that is not there": (
+        lambda: on_columns().predict({"a": [1.0], "kind": ["u"]}),
+        "no column is called 'b'",
+    ),
 }
 
 
@@ -596,7 +590,6 @@ def batches_of(*counts):
     return Dataset.from_generator(lambda: ((X[:count], Y[:count]) for count in counts))
 
 
-ROWS = Dataset.from_tensor_slices((X, Y))
 NOTHING = {  # data without rows or batches, and what the error says in fit
     "arrays": ((X[:0], Y[:0]), "x has 0 rows, y has 0 rows; expected as many in each, and at least one"),
     "fewer y": ((X, Y[:3]), "x has 100 rows, y has 3 rows; expected as many in each"),

@@ -96,11 +96,8 @@ def test_early_stopping_sets_rows_aside_and_keeps_the_best_net(kind):
 def test_the_classifier_tells_several_classes_apart():
     rows = BIRDS.dropna(subset="body_mass_g")
     x = StandardScaler().fit_transform(rows[list(tasks.MEASURES)])
-    for labels in (
-        rows.species,
-        rows.species.to_numpy(),
-        rows.species.map({"Adelie": 7, "Gentoo": -1, "Chinstrap": 3}),
-    ):
+    numbers = rows.species.map({"Adelie": 7, "Gentoo": -1, "Chinstrap": 3})
+    for labels in (rows.species, rows.species.to_numpy(), numbers):
         net = DNNClassifier(random_state=0).fit(x, labels)
         assert net.classes_.tolist() == sorted(set(labels)) and net.score(x, labels) > 0.97
         z, p = net.decision_function(x), net.predict_proba(x)

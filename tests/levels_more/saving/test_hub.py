@@ -27,9 +27,8 @@ def net(*layers):
 def test_a_folder_with_its_card(tmp_path):
     model = net(Dense(4, "relu"))
     model.compile(Adam(0.01), "binary_crossentropy")
-    model.save_pretrained(
-        tmp_path / "m", data="points of two rings", metrics={"accuracy": np.float32(0.9451)}, license="mit"
-    )
+    told = {"data": "points of two rings", "metrics": {"accuracy": np.float32(0.9451)}, "license": "mit"}
+    model.save_pretrained(tmp_path / "m", **told)
     assert {file.name for file in (tmp_path / "m").iterdir()} == {"README.md", "model.onnx", "weights.safetensors"}
     card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
     assert card.startswith("---\nlibrary_name: levels\ntags:\n- levels\nlicense: mit\n---\n")
@@ -54,22 +53,16 @@ def program_of(folder):
     return re.search(r"^```python\n(.*?)^```", (folder / "README.md").read_text(encoding="utf-8"), re.M | re.S)[1]
 
 
-def printed(program, *lines):
-    """What a fresh process prints that runs a program, and then these lines."""
-    code = "\n".join([program, "import numpy as np", *lines])
-    done = subprocess.run([sys.executable, "-c", code], env=environment(ROOT), capture_output=True, encoding="utf-8")
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-ASKED = "print(model.predict(np.linspace(-9, 9, 20).reshape(-1, 2)).tolist())"
+ASKED = "\nimport numpy as np\nprint(model.predict(np.linspace(-9, 9, 20).reshape(-1, 2)).tolist())"
 
 
 @pytest.mark.parametrize("name", ["it's", *['a "b" c\\d {x} ```'] * (os.name != "nt")])
 def test_the_program_on_a_card_runs_as_it_stands(tmp_path, name):
     model = net(Dense(4, "relu"))
     model.save_pretrained(tmp_path / name)
-    assert printed(program_of(tmp_path / name), ASKED) == str(model.predict(X).tolist())
+    code = program_of(tmp_path / name) + ASKED
+    done = subprocess.run([sys.executable, "-c", code], env=environment(ROOT), capture_output=True, encoding="utf-8")
+    assert done.returncode == 0 and done.stdout.strip() == str(model.predict(X).tolist()), done.stderr
 
 
 @pytest.fixture

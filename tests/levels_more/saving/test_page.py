@@ -77,9 +77,8 @@ def predicted(tab, x):
 
 def forward(tab, points):
     """[units] of each layer: the values of all points."""
-    return [
-        np.array(layer) for layer in zip(*tab.evaluate("points => points.map(forward)", points.tolist()), strict=True)
-    ]
+    found = tab.evaluate("points => points.map(forward)", points.tolist())
+    return [np.array(layer) for layer in zip(*found, strict=True)]
 
 
 def test_the_page_computes_what_the_model_does(opened, rings):

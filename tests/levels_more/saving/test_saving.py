@@ -453,16 +453,12 @@ def test_pretrained_models_are_what_their_function_makes(tmp_path):
 # Without levels -------------------------------------------------------------------------------------------------------
 
 
-def session(model, path):
+def agree(model, path, *inputs):
+    """onnxruntime says the same as `predict`, for any number of rows."""
     model.export(path)
     onnx.checker.check_model(str(path), full_check=True)
     assert [(o.domain, o.version) for o in onnx.load(path).opset_import] == [("", 17)]
-    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-
-
-def agree(model, path, *inputs):
-    """onnxruntime says the same as `predict`, for any number of rows."""
-    run = session(model, path)
+    run = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [i.name for i in run.get_inputs()]
     for rows in (1, 2, 5, len(inputs[0])):
         some = [x[:rows] for x in inputs]
