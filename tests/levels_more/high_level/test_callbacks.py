@@ -288,8 +288,6 @@ def test_a_loss_that_is_no_number():
     ended = fit(TerminateOnNaN(), rate=1.0, epochs=500)
     history = ended.history.history["loss"]
     assert not math.isfinite(history[-1]) and all(map(math.isfinite, history[:-1])) and len(history) < 500
-    with pytest.raises(FloatingPointError, match="try a lower learning rate"):
-        fit(rate=1.0, epochs=500)
 
 
 @pytest.mark.parametrize("event", ["on_train_begin", "on_epoch_begin", "on_train_batch_end", "on_epoch_end"])
