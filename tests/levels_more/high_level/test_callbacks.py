@@ -24,6 +24,7 @@ from levels_more.high_level import (
     TerminateOnNaN,
 )
 from levels_more.mid_level import SGD, Dataset, Dense, ExponentialDecay
+from levels_more.saving import load_model
 
 TASK = tasks.linear()
 X, Y = TASK.x[:64], TASK.y[:64]
@@ -107,48 +108,50 @@ def test_early_stopping_without_a_best_epoch_says_so(value, capsys):
 @pytest.mark.quick
 def test_early_stopping_restores_the_best_weights():
     kept, stopping = Kept(), EarlyStopping("loss", mode="max", patience=2, restore_best_weights=True)
-    net = fit(kept, stopping)  # the loss falls, so for "max" the first epoch is the best
-    assert len(kept.weights) == 3 and stopping.best_epoch == 0
-    assert same(net.get_weights(), kept.weights[0]) and not same(net.get_weights(), kept.weights[-1])
+    for _ in "12":  # it serves several trainings
+        net = fit(kept, stopping)  # the loss falls, so for "max" the first epoch is the best
+        assert len(kept.weights) == 3 and stopping.best_epoch == 0
+        assert same(net.get_weights(), kept.weights[0]) and not same(net.get_weights(), kept.weights[-1])
 
 
 def test_the_best_weights_come_back_after_an_error_and_without_a_stop_too():
-    class Failing(Callback):
-        def on_epoch_end(self, epoch, logs):
-            if epoch == 3:
-                raise OSError("no space left")
-
     kept, stopping, net = Kept(), EarlyStopping("loss", mode="max", patience=9, restore_best_weights=True), model()
-    with pytest.raises(OSError, match="no space left"):
-        net.fit(X, Y, epochs=9, verbose=0, callbacks=[kept, stopping, Failing()])
+    failing = LambdaCallback(on_epoch_end=lambda epoch: 1 / (epoch - 3))
+    with pytest.raises(ZeroDivisionError):
+        net.fit(X, Y, epochs=9, verbose=0, callbacks=[kept, stopping, failing])
     assert len(kept.weights) == 4 and same(net.get_weights(), kept.weights[0])
     assert same(fit(kept, stopping).get_weights(), kept.weights[0])
-
-
-@pytest.mark.quick
-def test_a_callback_serves_several_trainings():
-    stopping = EarlyStopping("loss", mode="max", patience=2)
-    assert [len(fit(stopping).history.history["loss"]) for _ in "12"] == [3, 3]
 
 
 # ModelCheckpoint
 
 
-def test_checkpoints_hold_the_weights_of_their_epoch(tmp_path):
-    from levels_more.saving import load_model
+def weights_read(path):
+    """A model with the weights of a file."""
+    result = model()
+    result.load_weights(path)
+    return result
 
-    kept = Kept()
-    net = fit(kept, ModelCheckpoint(tmp_path / "{epoch}-{val_loss:.1f}"), epochs=3)
-    names = [f"{epoch}-{loss:.1f}" for epoch, loss in enumerate(net.history.history["val_loss"], 1)]
+
+@pytest.mark.parametrize("alone, read", [(False, load_model), (True, weights_read)])
+def test_checkpoints_hold_the_weights_of_their_epoch(alone, read, tmp_path, capsys):
+    kept, pattern = Kept(), tmp_path / "{epoch}-{val_loss:.1f}.h5"
+    net = fit(kept, ModelCheckpoint(pattern, save_weights_only=alone, verbose=1), epochs=3)
+    losses = net.history.history["val_loss"]
+    names = [f"{epoch}-{loss:.1f}.h5" for epoch, loss in enumerate(losses, 1)]
     assert sorted(path.name for path in tmp_path.iterdir()) == names  # and no file that is half written
-    for name, weights in zip(names, kept.weights, strict=True):
-        assert same(load_model(tmp_path / name).get_weights(), weights)
+    said = capsys.readouterr().out.splitlines()
+    for name, weights, loss, line in zip(names, kept.weights, losses, said, strict=True):
+        assert same(read(tmp_path / name).get_weights(), weights)
+        assert line.endswith(f"{name}, val_loss {loss:.6g}")
 
 
-def test_save_best_only_waits_for_a_better_epoch(tmp_path):
+def test_save_best_only_waits_for_a_better_epoch_also_in_a_second_training(tmp_path):
+    """As in Keras: what the checkpoint calls the best is that of all its trainings."""
     saving = ModelCheckpoint(tmp_path / "{epoch}", save_best_only=True)
-    play(saving, [3, 4, 2, 2, 1])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "3", "5"]
+    for values, saved in (([3, 4, 2, 2, 1], ["1", "3", "5"]), ([2, 1, 1, 0.5], ["1", "3", "4", "5"])):
+        play(saving, values)
+        assert sorted(path.name for path in tmp_path.iterdir()) == saved
 
 
 # The learning rate
@@ -163,6 +166,7 @@ def test_save_best_only_waits_for_a_better_epoch(tmp_path):
         ([3, 3, 3, 3, 3], dict(patience=1, min_lr=0.0002), [1, 1, 1 / 2, 0.4, 0.4]),
         ([3, 2.99, 2.98], dict(patience=1, min_delta=0.1), [1, 1, 1 / 2]),
         ([3, 2, 2], dict(patience=0), [1, 1, 1]),
+        ([3, 3, 3], dict(patience=1, min_lr=0.01), [1, 1, 1]),  # it never raises the rate
     ],
 )
 def test_reduce_on_plateau_by_example(values, options, rates):
@@ -186,12 +190,8 @@ def test_a_schedule_trains_with_its_rates():
     for rate in rates:
         one.compile(SGD(rate), "mse")
         one.fit(data, verbose=0)
-    history = net.fit(
-        data,
-        epochs=3,
-        verbose=0,
-        callbacks=[LearningRateScheduler(lambda epoch, rate: asked.append(rate) or rates[epoch])],
-    )
+    scheduler = LearningRateScheduler(lambda epoch, rate: asked.append(rate) or rates[epoch])
+    history = net.fit(data, epochs=3, verbose=0, callbacks=[scheduler])
     assert asked == [0.9, *rates[:2]] and history.history["learning_rate"] == rates
     assert same(net.get_weights(), one.get_weights())
 
@@ -288,34 +288,21 @@ def test_a_loss_that_is_no_number():
     ended = fit(TerminateOnNaN(), rate=1.0, epochs=500)
     history = ended.history.history["loss"]
     assert not math.isfinite(history[-1]) and all(map(math.isfinite, history[:-1])) and len(history) < 500
-    with pytest.raises(FloatingPointError, match="try a lower learning rate"):
-        fit(rate=1.0, epochs=500)
 
 
 @pytest.mark.parametrize("event", ["on_train_begin", "on_epoch_begin", "on_train_batch_end", "on_epoch_end"])
 def test_a_callback_that_raises_loses_nothing(event):
     heard = []
 
-    def fail(self, *args):
+    def fail(*args):
         heard.append(event)
         if len(heard) == 3 or event == "on_train_begin":
             raise ZeroDivisionError("from the callback")
 
-    class Ending(Callback):
-        def on_train_end(self):
-            heard.append("end")
-
-    net = model()
+    net, ending = model(), LambdaCallback(on_train_end=lambda: heard.append("end"))
+    callbacks = [LambdaCallback(**{event: fail}), ending]
     with pytest.raises(ZeroDivisionError, match="from the callback"):
-        net.fit(
-            X,
-            Y,
-            batch_size=16,
-            epochs=9,
-            verbose=0,
-            seed=1,
-            callbacks=[type("C", (Callback,), {event: fail})(), Ending()],
-        )
+        net.fit(X, Y, batch_size=16, epochs=9, verbose=0, seed=1, callbacks=callbacks)
     steps = {"on_train_begin": 0, "on_epoch_begin": 8, "on_train_batch_end": 3, "on_epoch_end": 12}[event]
     assert len(net.history.losses) == steps and len(net.history.history.get("loss", [])) == steps // 4
     assert heard[-1] == "end" or event == "on_train_begin"
@@ -325,26 +312,11 @@ def test_a_callback_that_raises_loses_nothing(event):
     assert same(net.get_weights(), again.get_weights()) == (steps % 4 == 0)
 
 
-class Interrupt(Callback):
-    """Presses Ctrl-C at the third of these events."""
-
-    def press(self, *args):
-        self.heard = getattr(self, "heard", 0) + 1
-        if self.heard == 3:
-            signal.raise_signal(signal.SIGINT)
-
-
-class InAStep(Interrupt):
-    on_train_batch_end = Interrupt.press
-
-
-class AfterAnEpoch(Interrupt):
-    on_epoch_end = Interrupt.press
-
-
-@pytest.mark.parametrize("callback, steps, epochs", [(InAStep(), 3, 0), (AfterAnEpoch(), 12, 3)])
-def test_ctrl_c_is_heard_at_once_and_leaves_the_weights_of_the_last_step(callback, steps, epochs):
+@pytest.mark.parametrize("event, steps, epochs", [("on_train_batch_end", 3, 0), ("on_epoch_end", 12, 3)])
+def test_ctrl_c_is_heard_at_once_and_leaves_the_weights_of_the_last_step(event, steps, epochs):
+    """Pressed at the third of these events."""
     net, again, handler = model(), model(), signal.getsignal(signal.SIGINT)
+    callback = LambdaCallback(**{event: lambda number: number == 2 and signal.raise_signal(signal.SIGINT)})
     with pytest.raises(KeyboardInterrupt, match="fit was stopped"):  # (in the last epoch, for the second)
         net.fit(X, Y, batch_size=16, epochs=3, shuffle=False, verbose=0, callbacks=[callback])
     assert len(net.history.losses) == steps and len(net.history.history.get("loss", [])) == epochs
@@ -366,110 +338,57 @@ def test_ctrl_c_is_heard_in_the_validation():
     assert len(net.history.losses) == 4 and [*net.history.history] == ["loss"]  # the epoch was gone through
 
 
-def small_net(rate=0.01):
-    net = Sequential([Dense(1)])
-    net.compile(SGD(rate), "mse")
-    return net
-
-
-SMALL = np.ones((20, 2), "f4"), np.ones((20, 1), "f4")
-
-
-class Doing(Callback):
-    """Calls a function of the model in these events, once in each epoch."""
-
-    def __init__(self, act, events):
-        for event in events:
-            setattr(self, event, lambda *given, event=event: self.act(event, *given))
-        self.done = act
-
-    def act(self, event, *given):
-        if event == "on_epoch_end" or given[0] in (0, 1):
-            self.done(self.model)
-
-
 def net_with(*metrics):
-    net = Sequential([Dense(1, kernel_initializer="zeros")])
-    net.compile(SGD(0.01), "mse", metrics)
+    net = model()
+    net.compile(SGD(0.0005), "mse", metrics)
     return net
 
 
 ASIDE = {  # what a callback may do beside the training that it is told of
-    "evaluate": lambda net: net.evaluate(SMALL[0], -SMALL[1]),
-    "evaluate another model with the same metrics": lambda net: net_with(*net.training.metrics).evaluate(*SMALL),
-    "an error in evaluate": lambda net: pytest.raises(ValueError, net.evaluate, SMALL[0], SMALL[1][:1]),
+    "evaluate": lambda net: net.evaluate(X, -Y),
+    "evaluate another model with the same metrics": lambda net: net_with(*net.training.metrics).evaluate(X, Y),
+    "an error in evaluate": lambda net: pytest.raises(ValueError, net.evaluate, X, Y[:1]),
 }
-EVENTS = [["on_train_batch_begin"], ["on_train_batch_end"], ["on_epoch_end"]]
 
 
-@pytest.mark.parametrize("events", EVENTS, ids=lambda events: events[0])
+@pytest.mark.parametrize("event", ["on_train_batch_begin", "on_train_batch_end", "on_epoch_end"])
 @pytest.mark.parametrize("aside", ASIDE)
-def test_what_a_callback_does_aside_leaves_the_training_alone(aside, events):
+def test_what_a_callback_does_aside_leaves_the_training_alone(aside, event):
+    callback = LambdaCallback(**{event: lambda number: number < 2 and ASIDE[aside](net)})
     histories = []
-    for callbacks in ([], [Doing(ASIDE[aside], events)]):
+    for callbacks in ([], [callback]):
         net = net_with("mae", "mse")
         for _ in "12":  # a second training with the same callback
-            history = net.fit(*SMALL, batch_size=2, epochs=2, shuffle=False, verbose=0, callbacks=callbacks)
+            history = net.fit(X, Y, batch_size=16, epochs=2, shuffle=False, verbose=0, callbacks=callbacks)
         assert net.history is history and not net.stop_training
         histories.append(history.history)
     assert histories[0] == histories[1]
 
 
 def test_a_callback_ends_the_training_after_a_batch():
-    class Ender(Callback):
-        def on_train_batch_end(self, step, logs):
-            self.model.stop_training = step == 1
-
-    net = small_net()
-    history = net.fit(*SMALL, batch_size=2, epochs=3, verbose=0, callbacks=[Ender()])
+    net = model()
+    ender = LambdaCallback(on_train_batch_end=lambda step: setattr(net, "stop_training", step == 1))
+    history = net.fit(X, Y, batch_size=16, epochs=3, verbose=0, callbacks=[ender])
     assert len(history.losses) == 2 and len(history.history["loss"]) == 1
 
 
 def test_a_line_has_the_number_of_its_epoch_and_all_numbers(capsys):
-    net = small_net()
-    net.fit(*SMALL, epochs=5, initial_epoch=3, verbose=2, validation_data=SMALL)
+    net = fit(epochs=5, initial_epoch=3, verbose=2)
     told = [f"loss {a:.4g}, val_loss {b:.4g}" for a, b in zip(*net.history.history.values(), strict=True)]
     assert capsys.readouterr().out.splitlines() == [f"Epoch 4/5: {told[0]}", f"Epoch 5/5: {told[1]}"]
 
 
 def test_the_bar_shows_the_epoch(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    small_net().fit(*SMALL, epochs=3, verbose=1)
+    fit(epochs=3, verbose=1)
     said = capsys.readouterr().err
-    assert "Epoch 3/3: 100%" in said and "3/3 " in said
-
-
-def test_a_plateau_never_raises_the_rate():
-    net = small_net(1e-4)
-    plateau = ReduceLROnPlateau("loss", factor=0.5, patience=0, min_lr=1e-2, min_delta=1e9)
-    net.fit(*SMALL, epochs=3, verbose=0, callbacks=[plateau])
-    assert float(net.optimizer.learning_rate) == pytest.approx(1e-4)
+    assert "Epoch 3/3: 100%" in said and "12/12 " in said
 
 
 def test_a_schedule_whose_count_stands_still_is_refused():
-    small = Sequential([Dense(1)])
-    small.compile(SGD(ExponentialDecay(1e-4, 10, 0.9)), "mse")
-    x, y = X.astype("f4"), Y.astype("f4")
-    small.fit(x, y, verbose=0)
-    small.optimizer.iterations.assign(np.float32(2**24 - 1))
+    net = Sequential([Dense(1)])  # of float32
+    net.compile(SGD(ExponentialDecay(1e-4, 10, 0.9)), "mse")
+    net.fit(X.astype("f4"), Y, verbose=0)
+    net.optimizer.iterations.assign(np.float32(2**24 - 1))
     with pytest.raises(OverflowError, match="16,777,216 steps, and float32 counts no further"):
-        small.fit(x, y, batch_size=2, verbose=0)
-
-
-def test_a_second_training_puts_no_worse_model_in_the_place_of_the_best(tmp_path):
-    """As in Keras: what the checkpoint calls the best is that of all its trainings."""
-    checkpoint = ModelCheckpoint(tmp_path / "best", "told", save_best_only=True, mode="min", save_weights_only=True)
-    model, told = Sequential([Dense(1)]), iter([3.0, 1.0, 2.0, 2.0, 0.5])
-    model.compile(SGD(0.1), "mse")
-    kept = []
-
-    def tell(epoch, logs):
-        logs["told"] = next(told)
-
-    def keep(epoch, logs):
-        kept.append((tmp_path / "best").read_bytes())
-
-    for epochs in (2, 3):
-        callbacks = [LambdaCallback(on_epoch_end=tell), checkpoint, LambdaCallback(on_epoch_end=keep)]
-        model.fit(X, Y, epochs=epochs, verbose=0, callbacks=callbacks)
-    assert kept[1] == kept[2] == kept[3] and len({*kept}) == 3
+        net.fit(X.astype("f4"), Y, batch_size=2, verbose=0)

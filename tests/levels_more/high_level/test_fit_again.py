@@ -57,11 +57,6 @@ def losses(model):
     return model.fit(X, Y, batch_size=50, shuffle=False, verbose=0).losses.tolist()
 
 
-def freeze(model, _):
-    for v in model.layers[0].variables:
-        v.trainable = False
-
-
 def by_hand(_, patch):
     patch.setattr(Sequential, "hook", lambda self, loss: loss * 3.0, raising=False)
     patch.setattr(Sequential, "train_step", Own.train_step)
@@ -82,7 +77,8 @@ CHANGES = {
     "the weights": lambda model, _: model.set_weights([w * 0.5 for w in model.get_weights()]),
 }
 OWN = {
-    "a layer is frozen": freeze,  # (an optimizer would refuse to go on with fewer variables)
+    # an optimizer would refuse to go on with fewer variables
+    "a layer is frozen": lambda model, _: setattr(model.layers[0], "trainable", False),
     "a global that its step reads": lambda model, patch: patch.setitem(globals(), "RATE", 0.1),
     "what its step calls": lambda model, patch: patch.setattr(Own, "hook", lambda self, loss: loss * 3.0),
 }
@@ -153,24 +149,23 @@ def test_a_layers_attribute_is_heard_whatever_its_name(name, form):
     assert getattr(layer, name) == FORMS[form](5.0)
 
 
-class Shared:
-    """A plain object that a layer and a callback have in common."""
+class Plain:
+    def __init__(self, number):
+        self.number = number
 
-    factor = 1.0
 
-
-def annealed(net, events, change):
-    """The losses of three epochs of two steps each, if a callback calls change(1.0), change(2.0), … in these events."""
+def annealed(net, event, change):
+    """The losses of three epochs of two steps each, if a callback calls change(1.0), change(2.0), … in this event."""
     calls = iter(np.arange(1.0, 7.0).tolist())
-    act = LambdaCallback(**{event: lambda *_: change(next(calls)) for event in events})
+    act = LambdaCallback(**{event: lambda *_: change(next(calls))})
     x = np.ones((4, 1), "f4")
     return net.fit(x, 0.0 * x, batch_size=2, epochs=3, verbose=0, callbacks=[act]).losses.tolist()
 
 
-FACTOR, KEPT, CELL = [1.0], Shared(), np.ones(1)
+SHARED = Plain(1.0)  # what a layer and a callback have in common
 READ = {  # a function of the number that a layer reads, and how it is changed
     "an attribute of the layer": (lambda layer: layer.factor, lambda layer, k: setattr(layer, "factor", k)),
-    "a plain object": (lambda layer: KEPT.factor, lambda layer, k: setattr(KEPT, "factor", k)),
+    "a plain object": (lambda layer: SHARED.number, lambda layer, k: setattr(SHARED, "number", k)),
     "a dict of the layer": (lambda layer: layer.all["k"], lambda layer, k: layer.all.update(k=k)),
     "a global": (lambda layer: RATE, lambda layer, k: globals().update(RATE=k)),
 }
@@ -180,7 +175,6 @@ READ = {  # a function of the number that a layer reads, and how it is changed
 def test_what_a_callback_changes_is_heard_in_the_next_step(name, monkeypatch):
     read, change = READ[name]
     monkeypatch.setitem(globals(), "RATE", 1.0)
-    monkeypatch.setattr(Shared, "rate", 1.0, raising=False)
 
     class Annealed(Layer):
         def __init__(self):
@@ -191,24 +185,24 @@ def test_what_a_callback_changes_is_heard_in_the_next_step(name, monkeypatch):
         def call(self, x):
             return x * read(self) * self.w
 
-    for events, found in ((["on_epoch_begin"], [1, 1, 4, 4, 9, 9]), (["on_train_batch_begin"], [1, 4, 9, 16, 25, 36])):
+    for event, found in (("on_epoch_begin", [1, 1, 4, 4, 9, 9]), ("on_train_batch_begin", [1, 4, 9, 16, 25, 36])):
         layer = Annealed()
         net = Sequential([layer])
         net.compile(SGD(0.0), "mse")
         for _ in "12":
-            assert annealed(net, events, functools.partial(change, layer)) == found
+            assert annealed(net, event, functools.partial(change, layer)) == found
 
 
 def test_what_a_callback_changes_is_heard_by_the_loss_the_optimizer_and_the_metrics():
     share = [1.0]
     net = Sequential([Dense(1, kernel_initializer="ones")])
     net.compile(SGD(0.0), lambda y, p: (y - p) ** 2 * share[0], [lambda y, p: p * share[0]])
-    assert annealed(net, ["on_epoch_begin"], lambda k: share.__setitem__(0, k)) == [1, 1, 2, 2, 3, 3]
+    assert annealed(net, "on_epoch_begin", lambda k: share.__setitem__(0, k)) == [1, 1, 2, 2, 3, 3]
     assert [*net.history.history.values()][1] == [1.0, 2.0, 3.0]
     net.compile(SGD(1.0), "mse")
     net.set_weights([np.ones((1, 1), "f4"), np.zeros((1, 1), "f4")])
     rates = iter([0.0, 0.125, 0.25])
-    found = annealed(net, ["on_epoch_begin"], lambda _: setattr(net.optimizer, "learning_rate", next(rates)))
+    found = annealed(net, "on_epoch_begin", lambda _: setattr(net.optimizer, "learning_rate", next(rates)))
     np.testing.assert_allclose(found, [1, 1, 1, 0.25, 0.0625, 0.0])
 
 
@@ -241,11 +235,6 @@ def read_of(value):
     return Reads(heard)
 
 
-class Plain:
-    def __init__(self, number):
-        self.number = number
-
-
 PAIRS = {  # two values that a trace may read differently
     "zeros": (0.0, -0.0),
     "kinds of number": (1, True),
@@ -274,7 +263,6 @@ def test_what_is_read_tells_values_apart(name):
 
 
 INSIDE = {  # what is changed, deep in a layer
-    "a number in a list": lambda layer: layer.factors.__setitem__(0, 2.0),
     "a list's length": lambda layer: layer.factors.append(1.0),
     "an attribute more": lambda layer: setattr(layer, "other", 1.0),
     "an entry of a dict": lambda layer: layer.named_factors.update(a=2.0),

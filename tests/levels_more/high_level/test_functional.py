@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from levels_more.high_level import (
-    Callback,
     Input,
     LambdaCallback,
     Model,
-    ModelCheckpoint,
     Sequential,
 )
 from levels_more.mid_level import (
@@ -28,10 +26,6 @@ from levels_more.saving import load_model
 
 X = np.random.default_rng(0).normal(size=(20, 4)).astype("f4")
 Y = X[:, :1] * 2.0
-
-
-def model(*front):
-    return Sequential([*front, Dense(8, "relu", name="body"), Dense(1, name="head")])
 
 
 class MyHTTPLayer(Layer):
@@ -91,14 +85,20 @@ METRICS_OF_TWO = {  # arguments of compile, and the numbers in the order of `eva
         {"metrics": [[MeanLoss(MeanAbsoluteError(), "a")], [MeanLoss(MeanAbsoluteError(), "a")]]},
         LOSSES | {"p_a": 3.0, "q_a": 97.0},
     ),
+    "a subclass": (
+        {"metrics": [["mae"], ["mse"]]},
+        {"loss": 9418.0, "output_1_loss": 9.0, "output_2_loss": 9409.0, "output_1_mae": 3.0, "output_2_mse": 9409.0},
+    ),
+    "equal names": ({}, {"loss": 9418.0, "p_loss": 9.0, "p_1_loss": 9409.0}),
 }
+NETS = {"a subclass": TwoOutputs, "equal names": lambda: two_outputs(("p", "p"))}
 
 
 @pytest.mark.parametrize("name", METRICS_OF_TWO)
 @pytest.mark.filterwarnings("ignore:.*the loss does not depend on:UserWarning")
 def test_losses_and_metrics_are_those_of_each_output(name, tmp_path):
     options, wanted = METRICS_OF_TWO[name]
-    net = two_outputs()
+    net = NETS.get(name, two_outputs)()
     net.compile(SGD(0.0), **{"loss": "mse", **options})
     for each in (net, copy.copy(net)):
         for _ in "12":
@@ -111,20 +111,8 @@ def test_losses_and_metrics_are_those_of_each_output(name, tmp_path):
         assert told == ([*wanted.values()] if len(wanted) > 1 else wanted["loss"])
     if name != "objects":
         net.save(tmp_path)
-        loaded = load_model(tmp_path)
+        loaded = load_model(tmp_path, {"TwoOutputs": TwoOutputs})
         assert loaded.fit(ONES, TARGETS, verbose=0).history == {name: [number] for name, number in wanted.items()}
-
-
-def test_outputs_of_a_subclass_are_numbered_and_equal_names_told_apart():
-    losses = {"loss": 9418.0, "output_1_loss": 9.0, "output_2_loss": 9409.0}
-    net = TwoOutputs()
-    net.compile(SGD(0.0), "mse", [["mae"], ["mse"]])
-    for _ in "12":
-        logs = net.fit(ONES, TARGETS, verbose=0).history
-        assert logs == {name: [x] for name, x in (losses | {"output_1_mae": 3.0, "output_2_mse": 9409.0}).items()}
-    net = two_outputs(("p", "p"))
-    net.compile(SGD(0.0), "mse")
-    assert net.fit(ONES, TARGETS, verbose=0).history == {"loss": [9418.0], "p_loss": [9.0], "p_1_loss": [9409.0]}
 
 
 def test_the_loss_of_an_output_weighs_rows_as_its_training_does():
@@ -160,10 +148,9 @@ def test_a_head_that_the_loss_does_not_use_stays_as_it_is(optimizer, tmp_path):
     with_head, without = Unused(True), Unused(False)
     for net in (with_head, without):
         net.compile(optimizer, "mse")
+    told = "the loss does not depend on aux.kernel, aux.bias, which will not be trained"
     for _ in "12":
-        with pytest.warns(
-            UserWarning, match="the loss does not depend on aux.kernel, aux.bias, which will not be trained"
-        ):
+        with pytest.warns(UserWarning, match=told):
             losses = with_head.fit(X, Y, verbose=0, shuffle=False).losses.tolist()
             with_head.training.programs.clear()
         assert losses == without.fit(X, Y, verbose=0, shuffle=False).losses.tolist()
@@ -195,14 +182,10 @@ def test_arithmetic_with_places(tmp_path):
         Arithmetic("sum")
 
 
-def two_inputs_and_outputs():
+def test_inputs_and_outputs_by_name(tmp_path):
     left, right = Input((2,), name="left"), Input((2,), name="right")
     both = Concatenate()([left, right])
-    return Model([left, right], [Dense(1, name="price")(both), Dense(1, name="weight")(both)])
-
-
-def test_inputs_and_outputs_by_name(tmp_path):
-    net = two_inputs_and_outputs()
+    net = Model([left, right], [Dense(1, name="price")(both), Dense(1, name="weight")(both)])
     given, targets = {"right": X[:, 2:], "left": X[:, :2]}, {"weight": 3 * Y, "price": Y}
     net.compile("sgd", {"weight": "mae", "price": "mse"}, loss_weights={"weight": 0.5, "price": 2.0})
     net.fit(given, targets, verbose=0)
@@ -224,33 +207,15 @@ def test_inputs_and_outputs_by_name(tmp_path):
             wrong()
 
 
-def test_a_checkpoint_of_the_weights_alone(tmp_path, capsys):
-    net, other = model(Input((4,))), model(Input((4,)))
-    net.compile("sgd", "mse")
-    keep = ModelCheckpoint(tmp_path / "{epoch}.h5", "loss", save_weights_only=True, verbose=1)
-    history = net.fit(X, Y, epochs=2, verbose=0, callbacks=[keep]).history
-    other.load_weights(tmp_path / "2.h5")
-    assert np.array_equal(other.predict(X), net.predict(X)) and (tmp_path / "1.h5").is_file()
-    said = capsys.readouterr().out.splitlines()
-    assert len(said) == 2 and said[1].endswith(f"2.h5, loss {history['loss'][1]:.6g}")
-
-
 def test_callbacks_get_logs_where_they_take_them():
-    heard = []
-
-    class Mixed(Callback):
-        def on_train_begin(self, logs):
-            heard.append(logs)
-
-        def on_epoch_begin(self, epoch):
-            heard.append(epoch)
-
-        def on_train_end(self, logs=None):
-            heard.append(sorted(logs))
-
-    net = model()
+    net, heard = Sequential([Dense(1)]), []
+    mixed = LambdaCallback(
+        on_train_begin=lambda logs: heard.append(logs),
+        on_epoch_begin=lambda epoch: heard.append(epoch),
+        on_train_end=lambda logs=None: heard.append(sorted(logs)),
+    )
     net.compile("sgd", "mse")
-    net.fit(X, Y, epochs=2, verbose=0, callbacks=[Mixed()], validation_split=0.5)
+    net.fit(X, Y, epochs=2, verbose=0, callbacks=[mixed], validation_split=0.5)
     assert heard == [{}, 0, 1, ["loss", "val_loss"]]
     with pytest.raises(TypeError, match="LambdaCallback: on_epoch_end is 3"):
         LambdaCallback(on_epoch_end=3)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from levels_more.high_level import (
-    Callback,
     CSVLogger,
     EarlyStopping,
     LambdaCallback,
@@ -116,10 +115,8 @@ def test_class_weight_is_that_of_a_calculation_by_hand(kind):
         model = net("binary_crossentropy", "sigmoid")
         same(fitted(model, X, y, class_weight={0: 0.5, 1: 5.0}), by_hand)
         np.testing.assert_allclose(model.history.history["loss"], losses, rtol=1e-5)
-    for data in (
-        Dataset.from_tensor_slices((X, LABELS)),
-        Dataset.from_tensor_slices((X, LABELS)).map(lambda *row: row),
-    ):
+    rows = Dataset.from_tensor_slices((X, LABELS))
+    for data in (rows, rows.map(lambda *row: row)):
         model = net("binary_crossentropy", "sigmoid")
         same(fitted(model, data.batch(32), class_weight={0: 0.5, 1: 5.0}), by_hand)
 
@@ -179,13 +176,10 @@ COLUMNS = {"a": X[:, 0], "b": X[:, 1].astype("f8"), "kind": np.where(X[:, 2] > 0
 MATRIX = np.stack([X[:, 0], X[:, 1], COLUMNS["kind"] == "u", COLUMNS["kind"] == "v"], 1)
 
 
-def columns():
+def on_columns():
     words = categorical_column_with_vocabulary_list("kind", ["u", "v"])
-    return [numeric_column("a"), numeric_column("b"), indicator_column(words)]
-
-
-def on_columns(*layers):
-    model = Sequential([DenseFeatures(columns()), *layers, Dense(1)])
+    columns = [numeric_column("a"), numeric_column("b"), indicator_column(words)]
+    model = Sequential([DenseFeatures(columns), Dense(1)])
     model.compile(SGD(RATE), "mse")
     return model
 
@@ -267,13 +261,22 @@ def test_a_dataset_is_predicted_in_its_order():
         model.predict(X, steps=0)
 
 
+SHARES = [  # rows, the share that is kept out, the rows that are left to train on
+    *[(10, 0.2, 8), (10, 0.3, 7), (10, 0.4, 6), (10, 0.25, 7), (4, 0.1, 3), (100, 0.57, 43)],
+    *[(100, 0.001, 99), (100, 0.99, 1), (100, 0.5, 50)],
+]
+
+
 @pytest.mark.parametrize("kind", [float, np.float32])
-def test_a_share_of_rows_is_the_one_that_was_written(kind):
+def test_a_share_of_rows_is_the_one_that_was_written_and_leaves_some_on_both_sides_or_is_refused(kind):
     """Keras trains on the first int(rows · (1 - share)), and 1 - np.float32(0.2) is 0.8, as NumPy has it."""
-    for rows, share, kept in ((10, 0.2, 8), (10, 0.3, 7), (10, 0.4, 6), (10, 0.25, 7), (4, 0.1, 3), (100, 0.57, 43)):
+    for rows, share, kept in SHARES:
         model = net()
         model.fit(X[:rows], Y[:rows], batch_size=1, validation_split=kind(share), verbose=0)
         assert len(model.history.losses) == kept
+    for rows, share in ((1, 0.5), (100, 0.999), (100, 1.0)):
+        with pytest.raises(ValueError, match=f"validation_split {share} leaves 0 to train on"):
+            net().fit(X[:rows], Y[:rows], validation_split=kind(share), verbose=0)
 
 
 @pytest.mark.parametrize("use, batch", [("fit", 0), ("evaluate", 2), ("validation", 2)])
@@ -335,19 +338,11 @@ def test_a_short_batch_may_stand_anywhere(make):
 
 
 def test_initial_epoch_is_the_number_of_the_first(tmp_path):
-    heard = []
-
-    class Hears(Callback):
-        def on_epoch_begin(self, epoch):
-            heard.append(("begin", epoch))
-
-        def on_epoch_end(self, epoch, logs):
-            heard.append(("end", epoch))
-
-    model, other = net(), net()
+    model, other, heard = net(), net(), []
+    hears = LambdaCallback(on_epoch_begin=heard.append, on_epoch_end=lambda epoch, logs: heard.append(epoch))
     log = CSVLogger(tmp_path / "log.csv")
-    model.fit(X, Y, epochs=4, initial_epoch=2, callbacks=[Hears(), log], shuffle=False, verbose=0)
-    assert heard == [("begin", 2), ("end", 2), ("begin", 3), ("end", 3)]
+    model.fit(X, Y, epochs=4, initial_epoch=2, callbacks=[hears, log], shuffle=False, verbose=0)
+    assert heard == [2, 2, 3, 3]
     assert [line[0] for line in (tmp_path / "log.csv").read_text().splitlines()[1:]] == ["2", "3"]
     same(model.get_weights(), fitted(other, X, Y, epochs=2), rtol=1e-6)
     assert len(model.fit(X, Y, epochs=2, initial_epoch=5, verbose=0).losses) == 0
@@ -364,12 +359,9 @@ def mean_error(y, predicted):
     return reduce_mean((y - predicted) ** 2)
 
 
-@pytest.mark.parametrize("loss", [each_error, mean_error, MeanSquaredError, MeanSquaredError()])
-def test_a_function_is_a_loss(loss):
-    same(fitted(net(loss), X, Y), descent(X, Y, np.ones(100))[0])
-
-
-def test_a_function_as_a_loss_and_weights():
+def test_a_function_is_a_loss():
+    for loss in (each_error, mean_error, MeanSquaredError, MeanSquaredError()):
+        same(fitted(net(loss), X, Y), descent(X, Y, np.ones(100))[0])
     same(fitted(net(each_error), X, Y, sample_weight=WEIGHTS), descent(X, Y, WEIGHTS)[0])
     with pytest.raises(ValueError, match="mean_error: it gives one number for the batch; with sample_weight"):
         net(mean_error).fit(X, Y, sample_weight=WEIGHTS, verbose=0)
@@ -377,10 +369,7 @@ def test_a_function_as_a_loss_and_weights():
 
 def test_a_function_is_a_metric():
     def over_one(y, predicted):
-        return abs_of(y - predicted) > 1.0
-
-    def abs_of(x):
-        return (x * x) ** 0.5
+        return each_error(y, predicted) > 1.0
 
     model = net(metrics=[each_error, mean_error, over_one, MeanSquaredError()])
     error = X.astype("f8") @ KERNEL + BIAS - Y
@@ -436,7 +425,7 @@ def test_dropout_works_in_fit_and_nowhere_else(kind):
 # Frozen layers
 
 
-def two_layers(**options):
+def two_layers():
     model = Sequential([Dense(4, "tanh"), Dense(1)])
     model.build((None, 3))
     model.compile(SGD(RATE), "mse")
@@ -530,12 +519,8 @@ def test_weights_of_float64_go_into_a_model_of_float32(tmp_path):
 
 
 def test_optimizers_and_metrics_are_no_part_of_a_module():
-    class Net(Module):
-        def __init__(self):
-            self.layer, self.optimizer, self.score = Dense(1), Adam(0.1), metrics.Mean()
-            self.own = Variable(1.0)
-
-    module = Net()
+    module = Module()
+    module.layer, module.optimizer, module.score, module.own = Dense(1), Adam(0.1), metrics.Mean(), Variable(1.0)
     module.layer(X)
     module.optimizer.build(module.layer.variables)
     module.score(X)
@@ -549,14 +534,10 @@ def test_optimizers_and_metrics_are_no_part_of_a_module():
 @pytest.mark.parametrize("make", [EarlyStopping, ReduceLROnPlateau, lambda **given: ModelCheckpoint("x", save_best_only=True, **given)])  # fmt: skip
 def test_an_unknown_monitor_needs_its_mode(make, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-    class F1(Callback):
-        def on_epoch_end(self, epoch, logs):
-            logs["f1"] = float(epoch)
-
+    f1 = LambdaCallback(on_epoch_end=lambda epoch, logs: logs.update(f1=float(epoch)))
     with pytest.raises(ValueError, match=r"is more of 'f1' better, or less\? give mode='max' or mode='min'"):
-        net().fit(X, Y, epochs=3, verbose=0, callbacks=[F1(), make(monitor="f1")])
-    net().fit(X, Y, epochs=3, verbose=0, callbacks=[F1(), make(monitor="f1", mode="max")])
+        net().fit(X, Y, epochs=3, verbose=0, callbacks=[f1, make(monitor="f1")])
+    net().fit(X, Y, epochs=3, verbose=0, callbacks=[f1, make(monitor="f1", mode="max")])
 
 
 @pytest.mark.parametrize(
@@ -574,23 +555,23 @@ def test_known_monitors_know_their_direction(name, rising):
 # What is refused
 
 
-COLUMN = {"a": [1.0, 2.0], "kind": ["u", "v"]}
+ROWS = Dataset.from_tensor_slices((X, Y))
 REFUSED = {
     "two weights a row": (lambda: net().fit(X, Y, sample_weight=np.ones((100, 2))), "one weight a row"),
     "a negative weight": (lambda: net().fit(X, Y, sample_weight=-WEIGHTS), "row 0; expected 0 or more"),
     "weights for three outputs": (lambda: net().fit(X, Y, sample_weight=[WEIGHTS] * 3), "3 arrays of sample_weight"),
     "balanced": (lambda: net().fit(X, LABELS, class_weight="balanced"), "expected a dict {class: weight}"),
     "classes that are none": (lambda: net().fit(X, Y, class_weight={1: 2.0}), "wants numbers of classes in y; row 0"),
-    "weights beside a dataset": (
-        lambda: net().fit(Dataset.from_batches(X, Y, [[0]]), sample_weight=WEIGHTS),
-        "nothing beside a Dataset",
-    ),
-    "single rows": (lambda: net().fit(Dataset.from_tensor_slices((X, Y))), r"single rows; make batches"),
+    "weights beside a dataset": (lambda: net().fit(ROWS.batch(9), sample_weight=WEIGHTS), "nothing beside a Dataset"),
+    "single rows": (lambda: net().fit(ROWS), "single rows; make batches"),
     "columns for a matrix": (
         lambda: net().predict({"a": X[:, :1], "b": X[:, 1:]}),
         "dense: got columns a, b; expected",
     ),
-    "a column that is not there": (lambda: on_columns().predict(COLUMN), "no column is called 'b'"),
+    "a column that is not there": (
+        lambda: on_columns().predict({"a": [1.0], "kind": ["u"]}),
+        "no column is called 'b'",
+    ),
 }
 
 
@@ -609,7 +590,6 @@ def batches_of(*counts):
     return Dataset.from_generator(lambda: ((X[:count], Y[:count]) for count in counts))
 
 
-ROWS = Dataset.from_tensor_slices((X, Y))
 NOTHING = {  # data without rows or batches, and what the error says in fit
     "arrays": ((X[:0], Y[:0]), "x has 0 rows, y has 0 rows; expected as many in each, and at least one"),
     "fewer y": ((X, Y[:3]), "x has 100 rows, y has 3 rows; expected as many in each"),
@@ -645,29 +625,8 @@ def test_predictions_for_no_rows_are_none_and_for_no_batch_an_error():
 
 
 def test_a_generator_that_is_used_up_is_told():
-    model = net()
+    model, once = net(), ((X[k : k + 2], Y[k : k + 2]) for k in (0, 2))
     words = "gave no batch; a generator is used up after a pass: give a Dataset, or epochs=1"
     with pytest.raises(ValueError, match=words):
-        model.fit(iter_once(), epochs=3, verbose=0)
+        model.fit(once, epochs=3, verbose=0)
     assert len(model.history.losses) == 2  # of the first epoch
-
-
-def iter_once():
-    yield X[:2], Y[:2]
-    yield X[2:4], Y[2:4]
-
-
-def test_a_batch_larger_than_the_data_is_all_of_it():
-    assert len(net().fit(X, Y, batch_size=101, verbose=0).losses) == 1
-    assert net().evaluate(X, Y, batch_size=101) == net().evaluate(X, Y)
-
-
-@pytest.mark.parametrize("share, kept", [(0.001, 99), (0.99, 1), (0.5, 50)])
-def test_a_split_leaves_a_row_on_both_sides_or_is_refused(share, kept):
-    sizes = []
-    hear = LambdaCallback(on_train_batch_begin=lambda batch, logs: sizes.append(1))
-    net().fit(X, Y, batch_size=1, validation_split=share, verbose=0, callbacks=[hear])
-    assert len(sizes) == kept
-    for x, y, none in ((X[:1], Y[:1], 0.5), (X, Y, 0.999), (X, Y, 1.0)):
-        with pytest.raises(ValueError, match=f"validation_split {none} leaves 0 to train on"):
-            net().fit(x, y, validation_split=none, verbose=0)

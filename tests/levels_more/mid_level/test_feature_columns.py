@@ -210,6 +210,7 @@ def encoded(column, **features):
 
 
 vocabulary, hashed = categorical_column_with_vocabulary_list, categorical_column_with_hash_bucket
+identity = categorical_column_with_identity
 x = numeric_column("x")
 ERRORS = {
     "misspelled": (encoded(x, xx=[1]), "no column is called 'x'; there are xx"),
@@ -217,10 +218,7 @@ ERRORS = {
     "a word twice": (lambda: vocabulary("c", ["a", "b", "a"]), "expected a list of words, each once"),
     "default too high": (lambda: vocabulary("c", ["a"], default_value=1), "default_value 1 .* expected an id below 1"),
     "numbers for words": (encoded(vocabulary("c", ["a"]), c=["a", 3]), r"column c: row 1 is 3, .* no word of \['a'\]"),
-    "identity of a word": (
-        encoded(categorical_column_with_identity("c", 2), c=["a"]),
-        "row 0 is 'a'; expected a whole",
-    ),
+    "identity of a word": (encoded(identity("c", 2), c=["a"]), "row 0 is 'a'; expected a whole"),
     "hash of a float": (encoded(hashed("c", 2), c=[0.5]), "0.5 is no category; expected text, a whole number"),
     "not ascending": (lambda: bucketized_column(x, [1, 3, 2]), r"column x: boundaries \[1, 3, 2\]; expected ascending"),
     "indicator of numbers": (lambda: indicator_column(x), "expected a categorical column, got x: width 1"),

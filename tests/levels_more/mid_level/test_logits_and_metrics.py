@@ -23,7 +23,7 @@ def of_names(spelling, names, y=Y, units=1, loss="BinaryCrossentropy"):
     """(the logits of a trained model [rows, units], {metric: what `evaluate` says of it})"""
     sequential, dense, _, rooms = KINDS[spelling]
     model = sequential([dense(units)])
-    model.compile("sgd", getattr(rooms, loss)(from_logits=True), metrics=list(names))
+    model.compile("sgd", getattr(rooms, loss)(from_logits=True), metrics=names)
     model.fit(X, y, epochs=2, verbose=0)
     return model.predict(X), dict(zip(names, model.evaluate(X, y, verbose=0)[1:], strict=True))
 
@@ -35,16 +35,8 @@ def area(score, y):
 
 @SPELLINGS
 def test_metrics_by_name_take_logits_where_the_loss_does(spelling):
-    names = [
-        "accuracy",
-        "binary_accuracy",
-        "precision",
-        "recall",
-        "binary_crossentropy",
-        "auc",
-        *["acc"] * (spelling == "keras"),
-    ]
-    z, found = of_names(spelling, names)
+    names = "accuracy binary_accuracy precision recall binary_crossentropy auc"
+    z, found = of_names(spelling, [*names.split(), *["acc"] * (spelling == "keras")])
     z, p = z[:, 0].astype("f8"), 1.0 / (1.0 + np.exp(-z[:, 0].astype("f8")))
     right = {
         "accuracy": ((z > 0) == Y).mean(),
@@ -96,12 +88,11 @@ def test_a_bend_before_a_loss_that_bends_is_refused(spelling):
         *[(lambda: Own(nn.softmax), sparse, Y, "softmax")] * (spelling == "levels"),
     ]
     for make, loss, y, bend in cases:
+        told = f"from_logits=True, but y_pred is a {bend}, .*leave that activation away"
         for act in ("fit", "evaluate"):
             model = make()
             model.compile("sgd", loss(from_logits=True))
-            with pytest.raises(
-                ValueError, match=f"from_logits=True, but y_pred is a {bend}, .*leave that activation away"
-            ):
+            with pytest.raises(ValueError, match=told):
                 getattr(model, act)(X, y, verbose=0)
 
 
@@ -150,6 +141,5 @@ def test_labels_and_weights_are_whole_numbers_of_any_width(kind):
     assert float(losses.SparseCategoricalCrossentropy()(given([1, 0]), p)) == pytest.approx(sum(nats) / 2)
     assert float(losses.BinaryCrossentropy()(given([1, 0]), p[:, 1])) == pytest.approx(sum(nats) / 2)
     assert metrics.SparseCategoricalAccuracy()(given([1, 1]), p, sample_weight=given([1, 3])) == 0.25
-    assert (
-        metrics.BinaryAccuracy()(given([0, 0]), p[:, 1]) == 0.5 and metrics.Mean()(given([1, 4]), given([3, 1])) == 1.75
-    )
+    assert metrics.BinaryAccuracy()(given([0, 0]), p[:, 1]) == 0.5
+    assert metrics.Mean()(given([1, 4]), given([3, 1])) == 1.75

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course import tasks
 from course.author import pretrained
 from course.reader.inspection import framework_programs, side_by_side, xray
 from course.terminal.arguments import parser
@@ -17,15 +16,8 @@ from levels_more.high_level import CSVLogger, ModelCheckpoint, Sequential
 from levels_more.mid_level import Dataset, Dense
 from levels_more.saving import export_page, from_pretrained, load_model, save_pretrained
 
-
-def opened():
-    rings, model = tasks.rings(), Sequential([Dense(1, "sigmoid")])
-    model.compile("sgd", "mse")
-    return xray.opened(model, rings.x[:10], rings.y[:10])
-
-
 SAVES = {
-    "an X-ray": lambda: opened().save,
+    "an X-ray": lambda: xray.opened(fitted(), X, X[:, :1]).save,
     "a model to take home": lambda: lambda path: export_page(load_model(pretrained.MODELS / "rings"), path),
     "levels on paper": lambda: (
         lambda path: side_by_side.on_paper(path, framework_programs.three("tf", "Two rings", "rings"))
@@ -64,8 +56,21 @@ def test_what_cannot_be_written_whole_is_not_written(what, tmp_path):
 X = np.ones((4, 2))
 
 
-def fitted(*callbacks):
-    model = Sequential([Dense(1)])
+@pytest.mark.parametrize("limit", [0, 100])
+def test_a_full_disk_leaves_the_old_model_and_nothing_else(limit, tmp_path):
+    old, new = fitted(), fitted(units=30)
+    old.save(tmp_path / "m")
+    old.export(tmp_path / "m.onnx")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    for write, name in ((new.save, "m"), (new.save, "new"), (new.export, "m.onnx")):
+        with full_disk(limit), pytest.raises(OSError, match="too large"):
+            write(tmp_path / name)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.onnx"]
+
+
+def fitted(*callbacks, units=1):
+    model = Sequential([Dense(units), Dense(1)])
     model.compile("sgd", "mse")
     model.fit(X, X[:, :1], verbose=0, callbacks=[*callbacks])
     return model

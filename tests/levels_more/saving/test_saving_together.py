@@ -49,15 +49,12 @@ from levels_more.mid_level import SGD, Dense
 """
 
 
-def started(code, folder, **options):
-    command = [sys.executable, "-c", f"{WORK}folder = {str(folder)!r}\nprint('ready', flush=True)\n{code}"]
-    return subprocess.Popen(command, env=environment(ROOT), stdout=subprocess.PIPE, text=True, **options)
-
-
 @contextlib.contextmanager
 def running(code, folder, count=1):
     """So many processes that run this code on a folder, from the moment in which all have begun."""
-    processes = [started(code, folder) for _ in range(count)]
+    command = [sys.executable, "-c", f"{WORK}folder = {str(folder)!r}\nprint('ready', flush=True)\n{code}"]
+    options = {"env": environment(ROOT), "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(command, **options) for _ in range(count)]
     try:
         for process in processes:
             assert process.stdout.readline() == "ready\n"
@@ -145,30 +142,6 @@ def test_ctrl_c_at_any_moment_leaves_nothing(moment, tmp_path):
     if (tmp_path / "new").exists():
         assert number_of(load_model(tmp_path / "new")) == 2
     assert {file.name for file in tmp_path.rglob("*.*")} == {WHOLE}
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="limits are POSIX'")
-@pytest.mark.parametrize("limit", [0, 100])
-def test_a_full_disk_leaves_the_old_model_and_nothing_else(limit, tmp_path):
-    model(2).save(tmp_path / "m")
-    model(2).export(tmp_path / "m.onnx")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
-    code = f"""
-import resource, signal
-from pathlib import Path
-made = model(30)
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past the limit is an error then
-resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
-for write, name in ((made.save, "/m"), (made.save, "/new"), (made.export, "/m.onnx")):
-    try:
-        write(folder + name)
-    except OSError as error:
-        print(error.errno)
-"""
-    process = started(code, tmp_path)
-    assert process.communicate(timeout=60)[0].split() == ["ready", "27", "27", "27"]
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.onnx"]
 
 
 # One bit --------------------------------------------------------------------------------------------------------------
