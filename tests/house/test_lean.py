@@ -60,6 +60,11 @@ def test_what_needs_a_package_says_what_adds_it(absent):
         assert re.fullmatch(f"({package}) is not installed: `python3 -m course setup` adds it", line), line
 
 
+def test_apis_are_imported_with_no_package_more(absent):
+    code = "from levels_more import tensorflow as tf, torch, torchkeras; print(tf.constant(1.0).numpy(), torch.tensor(1.0))"
+    assert in_lean(absent, code) == "1.0 tensor(1.)\n"
+
+
 def test_a_notebook_stops_with_a_sentence_where_a_package_is_missing():
     wanted = "more/05_table", "numpy", "no_such_package", "nor_this_one"
     with pytest.raises(BuildError, match="needs no_such_package and nor_this_one: `python3 -m course setup`"):

@@ -176,10 +176,9 @@ print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex(
 #
 # ## The mass of a penguin (6 min)
 #
-# Here are 342 real penguins, 72 of them as test rows ([Gorman, Williams and Fraser,
-# 2014](https://doi.org/10.1371/journal.pone.0090081)). We know the length and the depth of a penguin's bill, and the
-# length of its flippers. What is its mass in kilograms? The measures are **standardised**: each has mean 0 and standard
-# deviation 1, so that the model's weights can be compared.
+# Here are 342 real penguins ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). We
+# know the length and the depth of a penguin's bill, and the length of its flippers. What is its mass in kilograms? The
+# measures are **standardised**: each has mean 0 and standard deviation 1, so that the model's weights can be compared.
 
 # %% tags=["hide-input"]
 # a question: run me
