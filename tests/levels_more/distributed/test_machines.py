@@ -379,22 +379,17 @@ def test_collectives_and_their_gradients():
         assert all_reduce(tiny).numpy() == ((0.0 + 0.1) + 0.2) + 0.3, "from rank 0 up"
         v = Variable(np.full((2, 2), 1.0 + rank))
         weights = np.arange(12.0).reshape(6, 2)
-        for run in (lambda f: f(), lambda f: function(f)()):
-            def gathered():
+        for collective, seed, expected in (
+            (all_gather, weights, weights[2 * rank : 2 * rank + 2]),
+            (all_reduce, weights[:2], weights[:2]),
+            (lambda v: broadcast(v, 2), weights[:2], weights[:2] * (rank == 2)),
+        ):
+            def slope():
                 with GradientTape() as tape:
-                    y = reduce_sum(all_gather(v) * weights)
+                    y = reduce_sum(collective(v) * seed)
                 return tape.gradient(y, v)
-            assert (run(gathered).numpy() == weights[2 * rank : 2 * rank + 2]).all()
-            def reduced():
-                with GradientTape() as tape:
-                    y = reduce_sum(all_reduce(v) * weights[:2])
-                return tape.gradient(y, v)
-            assert (run(reduced).numpy() == weights[:2]).all()
-            def sent():
-                with GradientTape() as tape:
-                    y = reduce_sum(broadcast(v, 2) * weights[:2])
-                return tape.gradient(y, v)
-            assert (run(sent).numpy() == weights[:2] * (rank == 2)).all()
+            for run in (slope, function(slope)):
+                assert (run().numpy() == expected).all()
         parts = Dataset.from_tensor_slices((np.arange(10.0),)).shard(size, rank)
         seen = all_gather(np.concatenate([x for x, in parts.batch(2)])).numpy()
         assert sorted(seen) == [*range(10)] and len(parts) == (4 if rank == 0 else 3)
