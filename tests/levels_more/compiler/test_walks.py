@@ -9,7 +9,7 @@ from course import tasks
 from levels.low_level.tasks import dnn_classifier, linear_regression
 from levels_more.compiler.eager import backward
 from levels_more.hardware import pool
-from levels_more.kernels import KERNELS, kernel
+from levels_more.kernels import KERNELS, kernel, use
 from levels_more.low_level import (
     DOOR,
     VJPS,
@@ -17,14 +17,17 @@ from levels_more.low_level import (
     Variable,
     backward_pass,
     clip,
+    constant,
     eager,
     exp,
     nn,
     reduce_mean,
     reduce_sum,
 )
+from levels_more.mid_level import SGD
 
 OFTEN = backward._SELDOM + 2
+FACTOR = 1.0
 
 
 @pytest.fixture(autouse=True)
@@ -111,6 +114,18 @@ def test_a_kernel_that_is_swapped_is_heard():
     finally:
         kernel("relu_grad", "cpu")(first)
     assert np.array_equal(gradients(forward, [w])[0], [[1.0, 0.0, 1.0]])
+
+
+def test_what_a_kernel_reads_is_watched_in_a_walk_and_in_a_step(monkeypatch):
+    w, optimizer = Variable(np.array([1.0])), SGD(0.5)
+    with use("multiply", "cpu", lambda x, y: x * y * FACTOR):
+        for _ in range(OFTEN + 1):
+            (dw,) = gradients(lambda: w * 6.0, [w])
+            optimizer.apply_gradients([(constant(np.array([0.0])), w)])
+        monkeypatch.setitem(globals(), "FACTOR", 2.0)
+        assert dw == 6.0 and gradients(lambda: w * 6.0, [w]) == [12.0]
+        optimizer.apply_gradients([(constant(np.array([1.0])), w)])
+        assert w.numpy() == 0.0  # by the rate 0.5, twice
 
 
 def test_tapes_of_equal_ops_and_shapes_are_told_apart():
