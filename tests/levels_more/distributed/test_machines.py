@@ -424,10 +424,6 @@ W = constant(np.ones((4, 3)))
         ),
         (lambda x: reduce_sum(x, 0), [("reduce_sum", (4,))]),
         (
-            lambda x: reduce_sum(exp(x), 1),
-            [("slice", (5, 4)), ("exp", (5, 4)), ("reduce_sum", (5,)), ("all_gather", (10,))],
-        ),
-        (
             lambda x: concat([x, constant(X)], 1),
             [("slice", (5, 4)), ("slice", (5, 4)), ("concat", (5, 8)), ("all_gather", (10, 8))],
         ),
