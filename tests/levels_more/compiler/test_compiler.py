@@ -414,10 +414,10 @@ def test_functions_that_share_variables(back_end):
 
 
 # Over all batches.
-def trained(decorate, run):
+def trained(run):
     w, b = Variable(np.array([[0.5], [-1.0]])), Variable(np.zeros((1, 1)))
 
-    @decorate
+    @function
     def step(x, y):
         with GradientTape() as tape:
             loss = reduce_mean((x @ w + b - y) ** 2)
@@ -445,11 +445,13 @@ def test_over_equals_step_by_step(name, back_end):
     def one_by_one(step):
         return [step(*(gather(a, [*map(int, i)]) for a in (x, y))) for i in batches]
 
-    expected = trained(lambda step: step, one_by_one)
-    assert trained(function, one_by_one) == expected
-    assert trained(function, lambda step: [step.over(X, Y, batches)]) == expected
+    def at_once(step):
+        return [step.over(X, Y, batches)]
+
     with eager():
-        assert trained(function, lambda step: [step.over(X, Y, batches)]) == expected
+        expected = trained(one_by_one)
+        assert trained(at_once) == expected
+    assert trained(one_by_one) == trained(at_once) == expected
 
 
 WRONG_BATCHES = {

@@ -28,10 +28,7 @@ on_gpu = pytest.mark.skipif(not isinstance(GPU, RealGpu), reason="numba.cuda fin
 at_full_speed = pytest.mark.skipif(SIMULATED or not isinstance(GPU, RealGpu), reason="numba.cuda finds no GPU")
 
 
-# (`test_devices` runs all kernels on the pool's gpu:0, which is the real one where there is one.)
-
-
-# Both tasks.
+# Both tasks. (`test_devices` runs all kernels on the pool's gpu:0, which is the real one where there is one.)
 
 
 @on_gpu
