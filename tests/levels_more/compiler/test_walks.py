@@ -11,7 +11,6 @@ from levels_more.compiler.eager import backward
 from levels_more.hardware import pool
 from levels_more.kernels import KERNELS, use
 from levels_more.low_level import (
-    DOOR,
     VJPS,
     GradientTape,
     Variable,
@@ -161,11 +160,8 @@ def test_a_tape_around_it_hears_every_op():
 
 
 def test_no_numbers_are_kept():
-    cpu = pool()["cpu:0"]
-    w = Variable(np.ones((100, 100)))
-    for times in (OFTEN, 5):
-        used = cpu.used
-        gradients(lambda: reduce_sum(w * w), [w], times)
-        if times == 5:
-            assert cpu.used == used
-    assert len(programs()) == 1 and DOOR is backward.DOOR
+    cpu, w = pool()["cpu:0"], Variable(np.ones((100, 100)))
+    gradients(lambda: reduce_sum(w * w), [w], OFTEN)
+    used = cpu.used
+    gradients(lambda: reduce_sum(w * w), [w], 5)
+    assert cpu.used == used and len(programs()) == 1

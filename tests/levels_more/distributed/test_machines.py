@@ -298,12 +298,10 @@ def test_an_interrupt_ends_all_ranks_behind_one_step_and_what_catches_it_goes_on
             print(f"caught {steps % 3000} {len(model.history.losses) % 3000}\\n", end="")
         """)
     )
-    command = [sys.executable, "-m", "levels_more.distributed.launch", "3"]
+    command = [sys.executable, "-m", "levels_more.distributed.launch", "3", str(script), str(tmp_path / "net")]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     here = build.environment(build.ROOT) | {"NUMBA_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [*command, str(script), str(tmp_path / "net")], env=here, start_new_session=True, **pipes
-    )
+    process = subprocess.Popen(command, env=here, start_new_session=True, **pipes)
     until(process, "epoch 1")
     time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
@@ -351,9 +349,8 @@ def test_callbacks_on_rank_0_change_all_ranks(tmp_path):
             assert {line.replace("(0,", "(12,", 1) for line in lines} == {lines[0]}, lines
             print(lines[0])
     """
-    alone = ran(
-        script.replace("DistributedDataParallel(Seq", "(Seq").replace("model.module", "model"), None, tmp_path / "alone"
-    )
+    by_itself = script.replace("DistributedDataParallel(Seq", "(Seq").replace("model.module", "model")
+    alone = ran(by_itself, None, tmp_path / "alone")
     several = ran(script, 3, tmp_path / "several")
     last = alone.splitlines()[-1]  # before it a line for each epoch, for no bar can move here
     assert several == alone and last.startswith("(12,") and "'asked': [" in last

@@ -1,16 +1,13 @@
 """Lanes on level 1's assembler: one source runs on a number at a time, or on as many as a register holds."""
 
-import itertools
-import math
-
 import numpy as np
 import pytest
-from random_programs import COMPARISONS, buffer_on
+from random_programs import buffer_on
 
 from course import tasks
 from levels import hardware
 from levels.support.machine import machine_code
-from levels_more.hardware import Assembler, Lanes, pool, select
+from levels_more.hardware import Assembler, Lanes, pool
 
 CPU = pool()["cpu:0"]
 NET = (2, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)  # the shapes of its weights
@@ -109,18 +106,3 @@ def test_a_number_counts_once_outside_of_lanes_and_once_a_row_inside(dtype, lane
         a.store(number, out, k)
     found = call(a, x=np.full(n, 2, dtype), out=np.ones(5, dtype))
     assert found.tolist() == [3 + n, 3 * n, 200 + 4 * n, n, 0]
-
-
-@pytest.mark.parametrize("dtype, lanes", LANES)
-def test_comparisons_and_select_with_nan(dtype, lanes):
-    """As in NumPy: a comparison with a NaN is false, except for !=, and select hands a NaN on."""
-    numbers = [-1.0, -0.0, 0.0, 1.0, math.inf, -math.inf, math.nan]
-    x, y = np.array(list(itertools.product(numbers, numbers)), dtype).T
-    a = Lanes("p", dtype, lanes)
-    p, q, out = a.array("p", "n"), a.array("q", "n"), a.array("out", "n", 6)
-    with a.loop("n", a.lanes) as i:
-        for k, how in enumerate(COMPARISONS):
-            a.store(select(how(a.load(p, i), a.load(q, i)), a.load(p, i), 7.0), out, i, k)
-    found = call(a, p=x, q=y, out=np.zeros((len(x), 6), dtype))
-    expected = np.stack([np.where(how(x, y), x, x.dtype.type(7)) for how in COMPARISONS], 1)
-    np.testing.assert_array_equal(found, expected)
