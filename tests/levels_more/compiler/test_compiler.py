@@ -84,22 +84,14 @@ def test_traced_once_for_each_shape_dtype_and_value(capsys):
         mean_square(constant(X, "f4"))
     assert mean_square.traces == 6, "another dtype"
     mean_square.renew()
-    for factor, traces in (
-        (3.0, 1),
-        (4.0, 2),
-        (3.0, 2),
-        (4, 3),
-        (True, 4),
-        (np.nan, 5),
-        (float("nan"), 5),
-        (-0.0, 6),
-        (0.0, 7),
-    ):
-        with pytest.raises(TypeError, match="cast") if factor is True else contextlib.nullcontext():
-            result = mean_square(constant(X), factor)
-            expected = float(reduce_mean(X * constant(X))) * factor
+    for traces, factor in enumerate((3.0, 1.0, 1, np.nan, -0.0, 0.0), 1):
+        for again in (factor, type(factor)(str(factor)), 3.0):
+            result, expected = mean_square(constant(X), again), float(reduce_mean(X * constant(X))) * again
             assert np.array_equal(result.numpy(), expected, equal_nan=True)
-        assert mean_square.traces == traces, "another value, or another type of it"
+            assert mean_square.traces == traces, "another value, or another type of it"
+    with pytest.raises(TypeError, match="cast"):
+        mean_square(constant(X), True)
+    assert mean_square.traces == 7
 
 
 RATE = 0.1

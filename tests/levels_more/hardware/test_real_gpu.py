@@ -4,7 +4,6 @@ numba's own simulator runs some of these very tests (arrays of numba, threads of
 """
 
 import importlib
-import importlib.util
 import os
 import re
 import subprocess

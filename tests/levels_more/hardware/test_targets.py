@@ -11,11 +11,10 @@ from course.author.site.trains import given_for
 from levels.hardware import Assembler, pool
 from levels_more.hardware import emulated, targets
 
-LEVELS = [(level, name) for level in trains.LEVELS for name in tasks.FOR]
-
 
 @pytest.mark.parametrize("target, steps", [("wasm32", None), ("aarch64", 100)])
-@pytest.mark.parametrize("level, name", LEVELS)
+@pytest.mark.parametrize("level", trains.LEVELS)
+@pytest.mark.parametrize("name", tasks.FOR)
 def test_every_loss_is_equal(level, name, target, steps, monkeypatch, tell):
     """In wasmtime those of all steps, on ARM a hundred."""
     if target == "aarch64":
