@@ -13,8 +13,7 @@ from course.author.build import ROOT, environment
 from levels_more.compiler.quick_rows import totals
 from levels_more.hardware import Lanes, pool
 
-BATCHES = (1, 1), (3, 1), (2, 10), (1, 16), (3, 33), (2, 100)
-AT_THE_END = f"""
+AT_THE_END = """
 import ctypes, mmap
 import numpy as np
 from levels_more.low_level import function, reduce_mean
@@ -27,7 +26,7 @@ mprotect.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
 assert mprotect(after, page, 0) == 0
 x = np.arange(21).reshape(7, 3)
 for dtype in "f4", "f8":
-    for shape in {BATCHES}:
+    for shape in (1, 1), (3, 1), (2, 10), (1, 16), (3, 33), (2, 100):
         batches = np.frombuffer(memory, np.int64, page // 8)[-np.prod(shape) :].reshape(shape)
         batches[:] = np.arange(batches.size).reshape(shape) % 7
         step = function(lambda x: reduce_mean(x) if dtype == "f8" else reduce_mean(x * x))

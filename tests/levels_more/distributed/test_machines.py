@@ -47,9 +47,8 @@ NETS = """
     import hashlib
     import numpy as np
     from course.reader.tasks import rings
-    from levels_more.distributed import DistributedDataParallel
+    from levels_more.distributed import DistributedDataParallel, world
     from levels_more.high_level import Sequential
-    from levels_more.distributed import world
     from levels_more.mid_level import SGD, Adam, BatchNormalization, Dense, Dropout, Embedding, Flatten
 
     draw, task = np.random.default_rng(0), rings()
@@ -129,9 +128,8 @@ GOES_ON = """
     from pathlib import Path
     from course.reader.tasks import rings
     from levels_more.high_level import Callback, ModelCheckpoint, Sequential
-    from levels_more.distributed import DistributedDataParallel
+    from levels_more.distributed import DistributedDataParallel, world
     from levels_more.saving import load_model
-    from levels_more.distributed import world
     from levels_more.mid_level import Adam, Dense
 
     folder, epochs, pause = Path(sys.argv[1]), 6, float(sys.argv[2])
@@ -319,8 +317,7 @@ def test_callbacks_on_rank_0_change_all_ranks(tmp_path):
         import sys
         import numpy as np
         from levels_more.high_level import Callback, EarlyStopping, LearningRateScheduler, Sequential
-        from levels_more.distributed import DistributedDataParallel
-        from levels_more.distributed import world
+        from levels_more.distributed import DistributedDataParallel, world
         from levels_more.mid_level import Adam, Dense
 
         class Mine(Callback):

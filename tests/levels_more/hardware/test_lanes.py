@@ -10,7 +10,6 @@ from levels.support.machine import machine_code
 from levels_more.hardware import Assembler, Lanes, pool
 
 CPU = pool()["cpu:0"]
-NET = (2, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)  # the shapes of its weights
 LANES = [("f4", None), ("f4", 1), ("f4", 4), ("f8", None), ("f8", 4), ("f8", 8)]
 TASKS = {"linear": hardware.line_row, "rings": hardware.net_row}
 
@@ -42,7 +41,7 @@ def test_a_batch_need_not_fill_the_lanes_and_one_lane_gives_the_bits_of_level_1(
 
 def test_the_machine_code_is_that_of_the_text_with_an_aligned_stack():
     a = Lanes("p", "f4", 8)
-    hardware.write_steps(a, hardware.net_row, NET)
+    hardware.write_steps(a, hardware.net_row, [w.shape for w in tasks.rings().weights])
     program = a.assemble()
     assert "define void @program(ptr %words) nounwind alignstack(64) {" in program.text
     assert machine_code(program.text)[0] is program.engine

@@ -7,7 +7,6 @@ import pytest
 
 from course import tasks
 from course.author.site import trains
-from course.author.site.trains import given_for
 from levels.hardware import Assembler, pool
 from levels_more.hardware import emulated, targets
 
@@ -21,7 +20,7 @@ def test_every_loss_is_equal(level, name, target, steps, monkeypatch, tell):
         pytest.importorskip("unicorn")
         monkeypatch.setitem(targets.RUNNERS, target, emulated.run_arm)
     training = trains.LEVELS[level](name)
-    given = given_for(training, steps)
+    given = trains.given_for(training, steps)
     targets.run_on(target, training.program, **given)
     losses = given[training.losses].numpy().ravel()
     assert len(losses) in ([steps] if steps else [8000, 24000]) and (losses == training.record[:steps]).all()
