@@ -7,33 +7,25 @@ import pytest
 
 from course import tasks
 from course.author.site import trains
-from course.author.site.trains import given_for
 from levels.hardware import Assembler, pool
 from levels_more.hardware import emulated, targets
 
-LEVELS = [(level, name) for level in trains.LEVELS for name in tasks.FOR]
 
-
-@pytest.mark.parametrize("level, name", LEVELS)
-def test_in_wasmtime_every_loss_is_equal(level, name, tell):
+@pytest.mark.parametrize("target, steps", [("wasm32", None), ("aarch64", 100)])
+@pytest.mark.parametrize("level", trains.LEVELS)
+@pytest.mark.parametrize("name", tasks.FOR)
+def test_every_loss_is_equal(level, name, target, steps, monkeypatch, tell):
+    """In wasmtime those of all steps, on ARM a hundred."""
+    if target == "aarch64":
+        pytest.importorskip("unicorn")
+        monkeypatch.setitem(targets.RUNNERS, target, emulated.run_arm)
     training = trains.LEVELS[level](name)
-    given = given_for(training)
-    targets.run_on("wasm32", training.program, **given)
+    given = trains.given_for(training, steps)
+    targets.run_on(target, training.program, **given)
     losses = given[training.losses].numpy().ravel()
-    assert len(losses) in (8000, 24000) and (losses == training.record).all()
-    size = len(targets.compiled_for(training.program, "wasm32"))
-    tell("programs as WebAssembly", f"level {level} {name:<18} {size:>5} bytes, last loss {losses[-1].hex()}")
-
-
-@pytest.mark.parametrize("level, name", LEVELS)
-def test_on_arm_a_hundred_losses_are_equal(level, name, monkeypatch):
-    pytest.importorskip("unicorn")
-    monkeypatch.setitem(targets.RUNNERS, "aarch64", emulated.run_arm)
-    training = trains.LEVELS[level](name)
-    given = given_for(training, 100)
-    targets.run_on("aarch64", training.program, **given)
-    losses = given[training.losses].numpy().ravel()
-    assert len(losses) == 100 and (losses == training.record[:100]).all()
+    assert len(losses) in ([steps] if steps else [8000, 24000]) and (losses == training.record[:steps]).all()
+    size = len(targets.compiled_for(training.program, target))
+    tell(f"programs for {target}", f"level {level} {name:<18} {size:>5} bytes, last loss {losses[-1].hex()}")
 
 
 # What it is made of, and what it refuses.

@@ -48,11 +48,12 @@ def through_the_array(x, w):
 
 
 @pytest.mark.quick
-def test_every_bfloat16_is_itself():
+def test_every_bfloat16_is_itself_and_every_nan_stays_one():
     every = (np.arange(2**16, dtype=np.uint32) << 16).view("f4")
     numbers = ~np.isnan(every)
     assert (bfloat16(every).view("u4") == every.view("u4"))[numbers].all()  # subnormals, infinities and -0.0 among them
-    assert np.isnan(bfloat16(every)[~numbers]).all() and (~numbers).sum() == 254
+    low = np.array([0x7F800001, 0x7FFFFFFF, 0xFFFFFFFF, 0xFF80FFFF], np.uint32).view("f4")
+    assert np.isnan(bfloat16(np.r_[every[~numbers], low])).all() and (~numbers).sum() == 254
 
 
 @pytest.mark.quick
@@ -69,11 +70,6 @@ def test_bfloat16_takes_the_nearest_and_in_a_tie_the_even_one():
     assert (down == up).sum() > 20_000
     assert (bfloat16(x).view("u4") == nearest).all()
     assert (bfloat16(-x) == -bfloat16(x)).all()
-
-
-def test_bfloat16_keeps_every_nan():
-    nan = np.array([0x7F800001, 0x7FFFFFFF, 0xFFFFFFFF, 0xFF80FFFF], np.uint32).view("f4")
-    assert np.isnan(bfloat16(nan)).all()
     assert bfloat16(1 + 2**-9) == 1 and bfloat16(1 + 3 * 2**-8) == 1 + 2**-6 and bfloat16(3.4e38) == np.inf
 
 
@@ -151,28 +147,22 @@ def test_a_layer_of_any_size(inputs, units, function):
 
 
 ONES = dict(x=np.ones((4, 3), "f4"), w=np.ones((3, 2), "f4"), b=np.ones((1, 2), "f4"))
-READ, TWO = ReadWeights("w", 0, 0), [ReadWeights("w", 0, 0), Multiply("x")]
+READ, GELU = ReadWeights("w", 0, 0), Activate(0, "gelu", None, "y")
 
 
 @pytest.mark.parametrize(
-    ("error", "number", "words", "program", "arrays"),
+    ("error", "number", "words", "program"),
     [
-        (LookupError, 0, "no weights wait in the cells; put a ReadWeights", [Multiply("x")], {}),
-        (LookupError, 0, r"w is \(3, 2\), and has no such tile of 128 x 128", [ReadWeights("w", 1, 0)], {}),
-        (ValueError, 1, r"ReadWeights.* still waits in the cells; put a Multiply", [READ, READ], {}),
-        (
-            LookupError,
-            2,
-            "there is no activation 'gelu'; there are identity, relu, s",
-            [*TWO, Activate(0, "gelu", None, "y")],
-            {},
-        ),
-        (TypeError, 1, "expected ReadWeights, Multiply, Activate or Write", [READ, "multiply"], {}),
+        (LookupError, 0, "no weights wait in the cells; put a ReadWeights", [Multiply("x")]),
+        (LookupError, 0, r"w is \(3, 2\), and has no such tile of 128 x 128", [ReadWeights("w", 1, 0)]),
+        (ValueError, 1, r"ReadWeights.* still waits in the cells; put a Multiply", [READ, READ]),
+        (LookupError, 2, "there is no activation 'gelu'; there are identity, relu, s", [READ, Multiply("x"), GELU]),
+        (TypeError, 1, "expected ReadWeights, Multiply, Activate or Write", [READ, "multiply"]),
     ],
 )
-def test_a_wrong_instruction_is_named(error, number, words, program, arrays):
+def test_a_wrong_instruction_is_named(error, number, words, program):
     with pytest.raises(error, match=rf"^tpu:0, instruction {number}, .*{words}"):
-        Tpu("tpu:0").run(program, **ONES | arrays)
+        Tpu("tpu:0").run(program, **ONES)
 
 
 # The device
