@@ -48,10 +48,6 @@ def work(root: Path, line: str = "mine = 1") -> None:
     nbformat.write(notebook, root / NOTEBOOK)
 
 
-def spoil_notebook(root):
-    work(root)
-
-
 def damage_notebook(root):
     (root / NOTEBOOK).write_bytes(b"\xff\x00 not a notebook")
 
@@ -73,27 +69,23 @@ def no_level(root):
     shutil.rmtree(root / "mine" / "levels")
 
 
-@pytest.mark.parametrize("change", [spoil_notebook, damage_notebook, delete_notebook])
-def test_a_notebook_comes_back_and_the_readers_too(kept, change, capsys):
+CHANGES = [(change, ["02_kernels"]) for change in (work, damage_notebook, delete_notebook)]
+CHANGES += [
+    (change, ["mine/levels/kernels/", "--level"]) for change in (half_a_room, missing_room_and_another, no_level)
+]
+
+
+@pytest.mark.parametrize("change, arguments", CHANGES)
+def test_a_notebook_or_a_level_comes_back_and_the_readers_too(kept, change, arguments, capsys):
     built = files(kept)
     change(kept)
     theirs = files(kept)
-    assert course(kept, "reset", "02_kernels") == 0
-    assert files(kept) == built
+    assert course(kept, "reset", *arguments) == 0
+    others = [path for path in built if path.startswith("mine/levels/hardware/") and path not in theirs]
+    assert files(kept) == {path: text for path, text in built.items() if path not in others}
     assert course(kept, "undo") == 0
     assert files(kept) == theirs
     assert "course undo" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("change", [half_a_room, missing_room_and_another, no_level])
-def test_a_level_comes_back_and_the_readers_too(kept, change):
-    built = {path: text for path, text in files(kept).items() if not path.startswith("mine/levels/hardware")}
-    change(kept)
-    theirs = files(kept)
-    assert course(kept, "reset", "mine/levels/kernels/", "--level") == 0
-    assert {path: text for path, text in files(kept).items() if not path.startswith("mine/levels/hardware")} == built
-    assert course(kept, "undo") == 0
-    assert files(kept) == theirs
 
 
 def test_catch_up_installs_the_levels_beneath_and_nothing_else(kept, capsys):
@@ -218,14 +210,10 @@ def test_what_was_set_aside_is_gone_or_damaged(kept, capsys):
     assert "is damaged" in refused(kept, capsys, "undo")
 
 
+@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="the tests run in no environment")
 def test_through_the_door(project):
     """As a reader calls it, before there is a desk."""
-    for name in ("__main__.py", "commands.py", "terminal", "author/setup", "reader"):
-        part = build.ROOT / "course" / name
-        if part.is_dir():
-            shutil.copytree(part, project / "course" / name, dirs_exist_ok=True)
-        else:
-            shutil.copy(part, project / "course" / name)
+    shutil.copytree(build.ROOT / "course", project / "course", dirs_exist_ok=True)
     for name in ("pyproject.toml", "requirements.lock", "requirements-test.lock"):
         shutil.copy(build.ROOT / name, project / name)
 
@@ -233,8 +221,6 @@ def test_through_the_door(project):
         command = [sys.executable, "-m", "course", *arguments]
         return subprocess.run(command, cwd=project, env=build.environment(project), capture_output=True, text=True)
 
-    if sys.prefix == sys.base_prefix:
-        pytest.skip("the tests run in no environment")
     assert door("reset", "02").returncode == 0
     fresh = files(project)
     work(project)
