@@ -1,6 +1,5 @@
 """The course builds from nothing: one execution of each notebook, each output compared, and its level rebuilt by it."""
 
-import ast
 import configparser
 import dis
 import importlib.util
@@ -8,7 +7,6 @@ import json
 import re
 import shutil
 
-import nbformat
 import pytest
 from answered import solve_exercises
 
@@ -98,18 +96,6 @@ def files(folder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}
 
 
-def test_kernel_sees_only_the_copy(tmp_path, nbval):
-    """The packages a notebook imports lie beside it, whatever root the environment names besides."""
-    root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", [])
-    source = "import course, levels\nprint(course.__file__)\nprint(levels.__file__)"
-    output = "".join(f"{root / package / '__init__.py'}\n" for package in ("course", "levels"))
-    printed = nbformat.v4.new_output("stream", name="stdout", text=output)
-    cell = nbformat.v4.new_code_cell(source, outputs=[printed], execution_count=1)
-    build.write_notebook(root, "where", nbformat.v4.new_notebook(cells=[cell], metadata=build.METADATA))
-    result = nbval(root, "where")
-    assert result.passed, result.output
-
-
 def test_text_notebooks_and_levels_agree():
     assert build.check(build.ROOT, build.all_in(build.ROOT) + build.translated_in(build.ROOT)) == []
 
@@ -118,13 +104,6 @@ def test_text_notebooks_and_levels_agree():
 def test_sizes():
     sizes = {path.name: path.stat().st_size for path in build.ROOT.glob("notebooks/*.ipynb")}
     assert max(sizes.values(), default=0) <= 2e6 and sum(sizes.values()) <= 7e6, sizes
-
-
-def imported(tree: ast.AST) -> set[str]:
-    names = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    plain = {alias.name for node in names if isinstance(node, ast.Import) for alias in node.names}
-    members = [node for node in names if isinstance(node, ast.ImportFrom) and not node.level]
-    return plain | {f"{node.module}.{alias.name}" for node in members for alias in node.names}
 
 
 ITEM = re.compile(r"(\d+[.)]|[-+*]) ")
@@ -204,20 +183,6 @@ def test_a_notebook_of_the_five_leads_on(name):
     assert [link for link in found if link not in beside] == [f"{each}.ipynb" for each in following] + walk
     after = links_in(prose[-1])
     assert after == [f"{following[0]}.ipynb"] if following else after
-
-
-class WithoutFunctions(ast.NodeTransformer):
-    def visit_FunctionDef(self, node):
-        return None
-
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-
-def test_course_starts_without_levels():
-    peers = build.ROOT / "course" / "author" / "bench" / "peers"  # each in a process of its own, `levels` too
-    for path in {*build.ROOT.glob("course/**/*.py")} - {*peers.rglob("*.py")}:
-        tree = WithoutFunctions().visit(ast.parse(path.read_text(encoding="utf-8")))
-        assert not [name for name in imported(tree) if name.split(".")[0] == "levels"], f"{path}, at module level"
 
 
 @pytest.mark.quick

@@ -199,11 +199,6 @@ def test_a_text_that_has_changed_is_fuzzy_and_shown_in_english(tmp_path):
     assert translate(tmp_path, "zh", "page", text) == f"{text}\n\n{MARK}"
 
 
-def test_minutes_stand_in_the_heading_and_not_in_its_entry():
-    page = translate(build.ROOT, "zh", "trail/1_hardware", "## The line (17 min)")
-    assert page == "## 直线（17 分钟）"
-
-
 @pytest.mark.quick
 def test_what_is_said_is_in_the_language_that_is_spoken(monkeypatch):
     assert say("You said {given}", given="20") == "You said 20"
