@@ -275,6 +275,10 @@ def test_refused(cells, message):
         exported(*cells)
 
 
+def test_underscore_may_be_defined_any_number_of_times():
+    exported("#| export a\ndef _(x): ...", "#| export a\ndef _(y): ...", "#| export b\nfor _ in range(3): ...")
+
+
 # Files.
 
 
@@ -362,7 +366,9 @@ def test_what_is_up_to_date_stays_byte_for_byte(project, capsys):
 BOTH = ["01_hardware", "02_kernels"]
 
 
-@pytest.mark.parametrize("old, new, built", [("# what is held", "# what is held now", BOTH), ("{}", "dict()", BOTH[1:])])
+@pytest.mark.parametrize(
+    "old, new, built", [("# what is held", "# what is held now", BOTH), ("{}", "dict()", BOTH[1:])]
+)
 def test_a_text_that_has_changed_is_built_and_what_stands_on_it(project, old, new, built, capsys):
     edit(project / "notebooks" / "text" / f"{built[0]}.py", old, new)
     assert build.main([], project) == 0

@@ -9,6 +9,7 @@ import shutil
 
 import pytest
 from answered import solve_exercises
+from markdown_it import MarkdownIt
 
 from course import build, serving
 
@@ -106,26 +107,15 @@ def test_sizes():
     assert max(sizes.values(), default=0) <= 2e6 and sum(sizes.values()) <= 7e6, sizes
 
 
-ITEM = re.compile(r"(\d+[.)]|[-+*]) ")
-
-
-def stray_items(text):
-    """Lines of a paragraph that Markdown takes for the first item of a list, because they begin like one."""
-    found, before = [], ""
-    for line in text.splitlines():
-        if ITEM.match(line) and re.match(r"[^\s#|<>]", before) and not ITEM.match(before):
-            found.append(line)
-        if line.strip() and not (line.startswith(" ") and ITEM.match(before)):  # what is indented belongs to its item
-            before = line
-        elif not line.strip():
-            before = ""
-    return found
-
-
 @pytest.mark.parametrize("name", build.all_in(build.ROOT))
 def test_no_line_of_a_paragraph_begins_a_list(name):
+    """A list ends no paragraph above it: between them is a blank line."""
     for cell in build.from_text(build.ROOT, name).cells:
-        assert cell.cell_type != "markdown" or not stray_items(cell.source), cell.source
+        if cell.cell_type == "markdown":
+            parts = [part for part in MarkdownIt().parse(cell.source) if part.map and part.level == 0]
+            ends = {part.map[1] for part in parts if part.type == "paragraph_open"}
+            lists = {part.map[0] for part in parts if part.type.endswith("list_open")}
+            assert not ends & lists, cell.source
 
 
 @pytest.mark.parametrize("name", build.all_in(build.ROOT))
