@@ -100,22 +100,20 @@ def test_outputs_differ_in_words_alone(name):
 @pytest.mark.quick
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_entry_is_translated_and_keeps_the_code(path):
-    """None is missing, none is fuzzy; each piece of code and each {field} of the English text is in its translation."""
+    """None is missing, none is fuzzy; each piece of code and each {field} of the English text is in its translation.
+
+    What is bold is seen: Markdown takes `。**字` for two stars.
+    """
     for each in entries_of(path):
         assert each.string and not each.fuzzy, f"{path.name}: {each.id!r} is missing or fuzzy"
         gone = [code for code in code_in(each.id) if code not in each.string]
         assert not gone, f"{path.name}: {each.id!r} has lost {gone}"
         fields = [sorted(re.findall(r"\{\w+\}", text)) for text in (each.id, each.string)]
         assert fields[0] == fields[1] or path.stem != SHOWN, f"{path.name}: {each.id!r} has other fields"
-
-
-@pytest.mark.quick
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_bold_and_italics_are_seen(path):
-    """Markdown takes `。**字` for two stars: a bold text that ends in a full stop needs a space after it."""
-    for each in entries_of(path) if path.stem != SHOWN else ():
+        if path.stem == SHOWN:
+            continue
         page = re.sub(r"<(code|pre)\b.*?</\1>", "", MarkdownIt().enable("table").render(each.string), flags=re.DOTALL)
-        assert "**" not in page, f"{path.name}: {each.string!r}"
+        assert "**" not in page, f"{path.name}: {each.string!r}: bold text that ends in 。 needs a space after it"
 
 
 @pytest.mark.quick
@@ -142,9 +140,7 @@ def test_the_glossary_has_both_languages_and_each_word_once():
     assert len(terms) > 40 and len({*terms.values()}) == len(terms), (
         "two words that differ in English differ in Chinese"
     )
-    assert {word: terms[word] for word in WORDS.keys() & terms.keys()} == {
-        word: WORDS[word] for word in WORDS.keys() & terms.keys()
-    }
+    assert [word for word in WORDS if terms.get(word, WORDS[word]) != WORDS[word]] == []
 
 
 @pytest.mark.quick

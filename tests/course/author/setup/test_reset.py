@@ -48,37 +48,30 @@ def work(root: Path, line: str = "mine = 1") -> None:
     nbformat.write(notebook, root / NOTEBOOK)
 
 
-def damage_notebook(root):
-    (root / NOTEBOOK).write_bytes(b"\xff\x00 not a notebook")
+DAMAGED = {NOTEBOOK: b"\xff\x00 not a notebook"}
+HALF_A_ROOM = {"mine/levels/kernels/registry.py": b"KERNELS = {\r\n"}
+ANOTHER_ROOM = {"mine/levels/kernels/tasks.py": None, "mine/levels/kernels/mine.py": b"print('mine')\n"}
 
 
-def delete_notebook(root):
-    (root / NOTEBOOK).unlink()
+def spoil(root: Path, changes: dict[str, bytes | None]) -> None:
+    """Leave these files on the desk; None: a file, or a folder, is gone."""
+    for path, text in changes.items():
+        if text is not None:
+            (root / path).write_bytes(text)
+        elif (root / path).is_dir():
+            shutil.rmtree(root / path)
+        else:
+            (root / path).unlink()
 
 
-def half_a_room(root):
-    (root / "mine/levels/kernels/registry.py").write_bytes(b"KERNELS = {\r\n")
+CHANGES = [(changes, ["02_kernels"]) for changes in (DAMAGED, {NOTEBOOK: None})]
+CHANGES += [(each, ["mine/levels/kernels/", "--level"]) for each in (HALF_A_ROOM, ANOTHER_ROOM, {"mine/levels": None})]
 
 
-def missing_room_and_another(root):
-    (root / "mine/levels/kernels/tasks.py").unlink()
-    (root / "mine/levels/kernels/mine.py").write_text("print('mine')\n")
-
-
-def no_level(root):
-    shutil.rmtree(root / "mine" / "levels")
-
-
-CHANGES = [(change, ["02_kernels"]) for change in (work, damage_notebook, delete_notebook)]
-CHANGES += [
-    (change, ["mine/levels/kernels/", "--level"]) for change in (half_a_room, missing_room_and_another, no_level)
-]
-
-
-@pytest.mark.parametrize("change, arguments", CHANGES)
-def test_a_notebook_or_a_level_comes_back_and_the_readers_too(kept, change, arguments, capsys):
+@pytest.mark.parametrize("changes, arguments", CHANGES)
+def test_a_notebook_or_a_level_comes_back_and_the_readers_too(kept, changes, arguments, capsys):
     built = files(kept)
-    change(kept)
+    spoil(kept, changes)
     theirs = files(kept)
     assert course(kept, "reset", *arguments) == 0
     others = [path for path in built if path.startswith("mine/levels/hardware/") and path not in theirs]
@@ -91,8 +84,7 @@ def test_a_notebook_or_a_level_comes_back_and_the_readers_too(kept, change, argu
 def test_catch_up_installs_the_levels_beneath_and_nothing_else(kept, capsys):
     built = files(kept)
     work(kept)
-    half_a_room(kept)
-    (kept / "mine/levels/hardware/tasks.py").write_text("raise SystemExit\n")
+    spoil(kept, HALF_A_ROOM | {"mine/levels/hardware/tasks.py": b"raise SystemExit\n"})
     theirs = files(kept)
     assert course(kept, "catch-up", "mine/02_kernels.ipynb") == 0
     assert files(kept) == theirs | {"mine/levels/hardware/tasks.py": built["mine/levels/hardware/tasks.py"]}
@@ -127,7 +119,7 @@ def test_what_is_unchanged_is_said_to_be(kept, arguments, capsys):
 def test_undo_goes_back_one_by_one_and_keeps_later_work(kept, capsys):
     built = files(kept)
     work(kept)
-    half_a_room(kept)
+    spoil(kept, HALF_A_ROOM)
     theirs = files(kept)
     assert course(kept, "reset", "02_kernels") == course(kept, "reset", "kernels", "--level") == 0
     work(kept, "later = 1")
@@ -151,9 +143,7 @@ def test_as_many_undos_as_commands_lead_back_to_the_last_byte(built, commands):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(shutil.copytree(built, Path(folder).resolve() / "project"))
         workspace.open_desk(root)
-        damage_notebook(root)
-        missing_room_and_another(root)
-        (root / "mine/levels/hardware/tasks.py").write_bytes(b"\xff\r\n")
+        spoil(root, DAMAGED | ANOTHER_ROOM | {"mine/levels/hardware/tasks.py": b"\xff\r\n"})
         theirs = files(root)
         for command in commands:
             assert course(root, *command) == 0
