@@ -369,11 +369,11 @@ BOTH = ["01_hardware", "02_kernels"]
 @pytest.mark.parametrize(
     "old, new, built", [("# what is held", "# what is held now", BOTH), ("{}", "dict()", BOTH[1:])]
 )
-def test_a_text_that_has_changed_is_built_and_what_stands_on_it(project, old, new, built, capsys):
-    edit(project / "notebooks" / "text" / f"{built[0]}.py", old, new)
+def test_a_text_that_has_changed_is_built_and_what_stands_on_it(project, old, new, stale, capsys):
+    edit(project / "notebooks" / "text" / f"{stale[0]}.py", old, new)
     assert build.main([], project) == 0
     out = capsys.readouterr().out
-    assert [name for name in BOTH if re.search(rf"{name} +is built", out)] == built
+    assert [name for name in BOTH if re.search(rf"{name} +is built", out)] == stale
     assert build.check(project, BOTH) == []
 
 
