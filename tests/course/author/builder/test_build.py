@@ -367,7 +367,7 @@ BOTH = ["01_hardware", "02_kernels"]
 
 
 @pytest.mark.parametrize(
-    "old, new, built", [("# what is held", "# what is held now", BOTH), ("{}", "dict()", BOTH[1:])]
+    "old, new, stale", [("# what is held", "# what is held now", BOTH), ("{}", "dict()", BOTH[1:])]
 )
 def test_a_text_that_has_changed_is_built_and_what_stands_on_it(project, old, new, stale, capsys):
     edit(project / "notebooks" / "text" / f"{stale[0]}.py", old, new)
