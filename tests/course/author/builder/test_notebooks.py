@@ -122,7 +122,7 @@ def test_no_line_of_a_paragraph_begins_a_list(name):
 def test_no_stored_output_looks_like_an_error_or_tells_of_the_machine_that_built_it(name):
     """None is on stderr, which Jupyter shows in red; and the text before a note says that it comes.
 
-    Nor are there folders of the machine, or what was installed on the way: `course serve --setup` first, then build again.
+    None names folders of the machine, or what was installed on the way: `course serve --setup`, then build again.
     """
     prose = ""
     for number, cell in enumerate(build.read_notebook(build.ROOT, name).cells, 1):

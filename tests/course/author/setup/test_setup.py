@@ -260,7 +260,8 @@ def digests(copy, *locks):
 
 def door_of(root, command, change="pass"):
     """A program that opens the door in whatever environment it is run; `change` is code that alters it first."""
-    return f"import sys; sys.path.insert(0, {str(root)!r}); import course.__main__ as door; {change}; door.main([{command!r}])"
+    found = f"import sys; sys.path.insert(0, {str(root)!r})"
+    return f"{found}; import course.__main__ as door; {change}; door.main([{command!r}])"
 
 
 def stamp(copy, locks, **changes):
