@@ -59,25 +59,29 @@ NOT_EVERYWHERE = {"fcntl", "msvcrt", "resource", "tomllib", "importlib.metadata"
 OWN = {"__main__.py", "commands.py", "author/setup/warmup.py", "teacher/sandbox/isolation.py", "author/bench/worker.py"}
 
 
-def imported_in_functions(path):
-    """The modules that functions of a file import."""
-    functions = [
-        node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.FunctionDef)
-    ]
-    found = set()
-    for node in (each for function in functions for each in ast.walk(function)):
+def imports(path):
+    """The modules that a file imports at its top, and those that its functions import."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    late = {node for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) for node in ast.walk(each)}
+    found = set(), set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            found.add(node.module)
+            found[node in late].add(node.module)
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            found[node in late].update(alias.name for alias in node.names)
     return found
 
 
+IMPORTS = {path.relative_to(ROOT / "course").as_posix(): imports(path) for path in (ROOT / "course").rglob("*.py")}
+
+
 def test_a_function_imports_nothing_that_could_be_imported_at_the_top():
-    late = set()
-    for path in sorted((ROOT / "course").rglob("*.py")):
-        name = path.relative_to(ROOT / "course").as_posix()
-        for module in imported_in_functions(path) - NOT_EVERYWHERE if name not in OWN else ():
-            if module.split(".")[0] not in LEVELS | HEAVY:
-                late.add((name, module))
-    assert late == set()
+    late = {(name, module) for name, (_, inside) in IMPORTS.items() if name not in OWN for module in inside}
+    assert [
+        each for each in late if each[1] not in NOT_EVERYWHERE and each[1].split(".")[0] not in LEVELS | HEAVY
+    ] == []
+
+
+def test_the_course_starts_without_levels():
+    early = {(name, module) for name, (top, _) in IMPORTS.items() for module in top if module.split(".")[0] in LEVELS}
+    assert [name for name, _ in early if not name.startswith("author/bench/peers/")] == []  # each has its own process

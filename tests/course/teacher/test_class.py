@@ -48,18 +48,13 @@ def rows_of(path) -> list[list[str]]:
 
 
 def test_a_student_is_asked_only_what_was_handed_in_unless_an_assignment_is_named(marked):
-    asked = {(row[0], row[1]) for row in rows_of(marked / "own csv")[1:]}
-    assert asked == {
-        ("anna", "1_hardware"),
-        ("anna", "01_hardware"),
-        ("ben", "1_hardware"),
-        ("a b", "1_hardware"),
-        ("a!b", "2_kernels"),
-    }
+    asked = {f"{row[0]}: {row[1]}" for row in rows_of(marked / "own csv")[1:]}
+    assert asked == {"anna: 1_hardware", "anna: 01_hardware", "ben: 1_hardware", "a b: 1_hardware", "a!b: 2_kernels"}
     named = rows_of(marked / "named csv")[1:]
-    assert {(row[0], row[1]) for row in named} == {
-        (student, "01_hardware") for student in ("anna", "ben", "a b", "a!b")
-    }
+    keys = own_notebooks.keys_of(build.ROOT, "01_hardware")
+    assert [row[:3] for row in named] == [
+        [s, "01_hardware", key] for s in ("a b", "a!b", "anna", "ben") for key in keys
+    ]
     assert {row[3] for row in named if row[0] == "ben"} == {"missing"}
     assert {row[3] for row in named if row[:3] == ["anna", "01_hardware", "01-2"]} == {"right"}
 
@@ -105,14 +100,10 @@ def test_an_assignment_names_notebooks_and_keys():
 
 
 def test_a_table_counts_each_state_of_each_exercise():
-    rows = {
-        "anna": [grading.Row("anna", "02", "02-planned", "right", "", 0)],
-        "ben": [
-            grading.Row("ben", "02", "02-planned", "not yet", "", 0),
-            grading.Row("ben", "", "", "unreadable", "", 0),
-        ],
-        "carl": [grading.Row("carl", "02", "02-planned", "right", "", 0)],
-    }
+    right, wrong = (grading.Row("", "02", "02-planned", state, "", 0) for state in ("right", "not yet"))
+    unreadable, optional = grading.Row("", "", "", "unreadable", "", 0), grading.Row("", "02", "02-1", "right", "", 0)
+    rows = {"anna": [right], "ben": [wrong, unreadable], "carl": [right]}
     head, line = reports.by_exercise(rows).strip("\n").splitlines()
     assert head.split() == ["right", "not", "yet"] and line.split() == ["02-planned", "2", "1"]
-    assert reports.total(rows["carl"], {"02-planned"}).split() == ["1", "right", "of", "1"]
+    assert reports.total(rows["carl"], {"02-planned"}).strip() == "1 right of 1"
+    assert reports.total([wrong, optional], {"02-planned"}).strip() == "0 right of 1, and 1 of 1 optional exercises"

@@ -190,25 +190,16 @@ def test_each_blank_shows_what_a_student_can_do():
         assert {f"0{level}-{key}" for key in re.findall(r"`(\w+)`", keys)} <= {*ANSWERS}
 
 
-def questions():
-    """{number: [its three answers]} and {number: (the right letter, what is said of the others)}"""
-    text = part("questions", "Ten questions, before and after")
-    asked = re.findall(r"^ ?(\d+)\. (.+?)\(a\) (.+?) \(b\) (.+?) \(c\) (.+?)\.$", text, re.MULTILINE | re.DOTALL)
-    key = re.findall(r"^\| (\d+) \| ([abc]) \| (.+) \|$", text, re.MULTILINE)
-    return {int(n): answers for n, _, *answers in asked}, {int(n): (right, told) for n, right, told in key}
-
-
-def test_the_key_says_of_each_wrong_answer_what_it_shows():
-    asked, key = questions()
-    assert list(asked) == list(key) == [*range(1, 11)]
-    for right, told in key.values():
-        assert sorted(re.findall(r"\b([abc]): ", told) + [right]) == list("abc")
-    assert len({right for right, _ in key.values()}) == 3
-
-
-def test_the_key_is_right():
+def test_the_key_is_right_and_says_of_each_wrong_answer_what_it_shows():
     """What can be computed is computed."""
-    asked, key = questions()
+    text = part("questions", "Ten questions, before and after")
+    found = re.findall(r"^ ?(\d+)\. (.+?)\(a\) (.+?) \(b\) (.+?) \(c\) (.+?)\.$", text, re.MULTILINE | re.DOTALL)
+    asked = {int(number): answers for number, _, *answers in found}
+    key = {int(n): each for n, *each in re.findall(r"^\| (\d+) \| ([abc]) \| (.+) \|$", text, re.MULTILINE)}
+    assert list(asked) == list(key) == [*range(1, 11)]
+    for letter, told in key.values():
+        assert sorted(re.findall(r"\b([abc]): ", told) + [letter]) == list("abc")
+    assert len({letter for letter, _ in key.values()}) == 3
 
     def right(number):
         return asked[number]["abc".index(key[number][0])]

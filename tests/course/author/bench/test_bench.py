@@ -76,40 +76,28 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def peers(folder, monkeypatch):
-    monkeypatch.setattr(libraries, "ROOT", folder)
-    opened = {name: libraries.Peer(name, sys.executable) for name in ("numpy", "other", "ends")}
-    yield opened
-    for peer in opened.values():
-        peer.close()
-
-
-@pytest.fixture
-def measured(peers, tmp_path):
-    return {result.mode: result for result in measure.measure(LINE, peers, FAST, tmp_path)}
-
-
-def reference_epoch(work, train):
-    """The weights after the epoch that is compared, in plain Python floats."""
-    return train(work.x.tolist(), work.y.tolist(), work.weights, work.batches(work.order), work.rate)[1]
-
-
 @pytest.mark.parametrize("mode", ["naive", "in_place"])
-@pytest.mark.parametrize("name", ["linear", "rings"])
-def test_the_reference_is_the_arithmetic_of_record(name, mode, monkeypatch):
+@pytest.mark.parametrize("task", [tasks.linear, tasks.rings])
+def test_the_reference_is_the_arithmetic_of_record(task, mode):
     from course.author.bench.peers import numpy as numpy_
 
-    task, train = (tasks.linear(), reference.linear_regression) if name == "linear" else (tasks.rings(), reference.dnn_classifier)  # fmt: skip
-    work = cases.of_task(task, 10 if name == "linear" else 100, "sgd")
+    train = reference.linear_regression if task is tasks.linear else reference.dnn_classifier
+    task = task()
+    work = cases.of_task(task, len(task.batches[0]), "sgd")
     work = work._replace(x=task.x, y=task.y, weights=task.weights, order=work.order[:1000])
     trainer = getattr(numpy_, mode)(work)
     trainer.epoch(work.order)
-    for ours, theirs in zip(trainer.weights(), reference_epoch(work, train), strict=True):
+    _, weights = train(work.x.tolist(), work.y.tolist(), work.weights, work.batches(work.order), work.rate)
+    for ours, theirs in zip(trainer.weights(), weights, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-13)
 
 
-def test_who_does_the_same_is_timed_and_others_are_told(measured):
+def test_who_does_the_same_is_timed_and_others_are_told(folder, monkeypatch, tmp_path):
+    monkeypatch.setattr(libraries, "ROOT", folder)
+    peers = {name: libraries.Peer(name, sys.executable) for name in ("numpy", "other", "ends")}
+    measured = {result.mode: result for result in measure.measure(LINE, peers, FAST, tmp_path)}
+    for peer in peers.values():
+        peer.close()
     assert {mode for mode, result in measured.items() if result.seconds} == {"naive", "in place", "right"}
     assert all(len(measured[mode].seconds) == 2 and min(measured[mode].seconds) > 0 for mode in ("naive", "right"))
     assert measured["right"].apart < 1e-6
@@ -133,7 +121,7 @@ def test_a_library_that_hangs_is_ended_and_named(folder, monkeypatch, tmp_path):
 
 @pytest.mark.quick
 @pytest.mark.parametrize("steps", [1, 10, 100])
-def test_the_corrections_of_adam_keep_their_digits(steps, monkeypatch):
+def test_the_corrections_of_adam_keep_their_digits(steps):
     """In float32, where 1 - 0.999ᵗ from the power is 1.3e-5 of itself away."""
     for beta in formulas.BETAS["adam"]:
         c = np.zeros(1, "f4")
@@ -157,13 +145,11 @@ def test_what_a_library_prints_is_no_answer(folder, tmp_path):
     work.save(tmp_path / "work.npz")
     requests = [["make", "right", str(tmp_path / "work.npz")], ["time", 0, 2], ["drop", 0], ["time", 0, 1], ["dance"]]
     lines = "".join(json.dumps(request) + "\n" for request in requests)
-    told = subprocess.run(
-libraries.command("other", sys.executable),
-        input=lines, env=libraries.environment(1, PYTHONPATH=str(folder)), capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    command, env = libraries.command("other", sys.executable), libraries.environment(1, PYTHONPATH=str(folder))
+    told = subprocess.run(command, input=lines, env=env, capture_output=True, text=True, check=True)
     about, made, timed, dropped, late, unknown = map(json.loads, told.stdout.splitlines())
-    assert about == {"name": "Other", "version": "1", "bytes": 0, "modes": dict.fromkeys(
-        ["right", "rate 0.1 % too high", "cannot"], "eager")}  # fmt: skip
+    modes = dict.fromkeys(["right", "rate 0.1 % too high", "cannot"], "eager")
+    assert about == {"name": "Other", "version": "1", "bytes": 0, "modes": modes}
     assert made["made"] == 0 and timed["seconds"] > 0 and dropped == {}
     assert "skipped" in late and "KeyError: 'dance'" in unknown["skipped"]
     assert "a library prints this" in told.stderr
@@ -174,9 +160,8 @@ def test_a_work_comes_back_from_its_file(tmp_path):
     work.save(tmp_path / "work.npz")
     again = load(tmp_path / "work.npz")
     assert again[4:] == work[4:] == ("cross_entropy", "adam", 0.1, 100, True)
-    for ours, theirs in zip(
-        (*again[:2], *again.weights, again.order), (*work[:2], *work.weights, work.order), strict=True
-    ):
+    arrays = ((*each[:2], *each.weights, each.order) for each in (again, work))
+    for ours, theirs in zip(*arrays, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -189,10 +174,10 @@ def test_an_order_is_drawn_in_the_time_of_an_epoch_or_before_it(drawn, own, told
         now[0] += seconds
         return result
 
-    monkeypatch.setattr("course.author.bench.work.time", SimpleNamespace(perf_counter=lambda: now[0]))
-    monkeypatch.setattr(
-        "course.author.bench.work.DRAW", SimpleNamespace(permutation=lambda count: took(10, count, now[0]))
-    )
+    clock = SimpleNamespace(perf_counter=lambda: now[0])
+    draw = SimpleNamespace(permutation=lambda count: took(10, count, now[0]))
+    monkeypatch.setattr("course.author.bench.work.time", clock)
+    monkeypatch.setattr("course.author.bench.work.DRAW", draw)
     trainer = Trainer(lambda order: orders.append(took(1, order)), None, (lambda epochs: took(5)) if own else None)
     assert trainer.train(LINE.make()._replace(drawn=drawn), 3) == told
     assert len({*orders}) == (0 if own else 3)
@@ -227,6 +212,12 @@ def test_flops_and_bytes_of_a_step():
     assert cases.traffic(cases.of_op("matmul", 10)) == (2000, 1200)
 
 
+def table_in(text):
+    """The rows of a page's tables."""
+    lines = (line.removeprefix("# ").strip() for line in text.splitlines())
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+
+
 def made_up(library, mode, api, *seconds, **more):
     return measure.Result(LINE, library, mode, api, seconds, 1e-6, 1e-7, **more)
 
@@ -240,7 +231,7 @@ def test_the_page_says_who_is_ahead_and_who_is_not():
         made_up("JAX", "jit", "step", why="computes something else"),
     ]
     page = report.report(results, "today", "here", "these")
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
+    rows = table_in(page)
     assert ["linear: eager", "3 eager", "4.00", "PyTorch eager", "10.0", "2.50", "4.00"] in rows
     assert ["linear: fit", "5 fit", "3.00", "TensorFlow Keras fit", "1.50", "0.500 **behind**", "3.00"] in rows
     assert ["**levels 3 eager**", "eager", "4.00", "2.40 to 8.00", "1.00", "4.00", "1e-07"] in rows
@@ -273,9 +264,7 @@ def test_several_ranks_that_cannot_be_measured_are_told_and_the_page_is_not_lost
 
 def rows_of(text):
     """The rows of a page's tables that are about a training and a way to write it."""
-    lines = (line.removeprefix("# ").strip() for line in text.splitlines())
-    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines if line.startswith("|")]
-    return [row for row in rows if ": " in row[0]]
+    return [tuple(row) for row in table_in(text) if ": " in row[0]]
 
 
 MEASURED = rows_of((report.FOLDER / "results.md").read_text(encoding="utf-8"))
@@ -327,8 +316,7 @@ def test_a_cold_start_counts_the_whole_process_and_names_who_computes_something_
     assert dict(rows) == {"levels 3": [0.5] * 3, "levels 5, levels_more": [0.4] * 3, "scikit-learn MLP": [1.5] * 3}
     assert "levels 5: left out of the cold start (the loss is 4.98" in capsys.readouterr().out
     page = report.report([], "today", "here", "these", cold_rows=rows)
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
-    assert ["scikit-learn MLP", "1.50", "1.50 to 1.50", "3.00"] in lines
+    assert ["scikit-learn MLP", "1.50", "1.50 to 1.50", "3.00"] in table_in(page)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell the processor seconds of a child")

@@ -1,6 +1,5 @@
 """The course builds from nothing: one execution of each notebook, each output compared, and its level rebuilt by it."""
 
-import ast
 import configparser
 import dis
 import importlib.util
@@ -8,9 +7,9 @@ import json
 import re
 import shutil
 
-import nbformat
 import pytest
 from answered import solve_exercises
+from markdown_it import MarkdownIt
 
 from course import build, serving
 
@@ -98,18 +97,6 @@ def files(folder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}
 
 
-def test_kernel_sees_only_the_copy(tmp_path, nbval):
-    """The packages a notebook imports lie beside it, whatever root the environment names besides."""
-    root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", [])
-    source = "import course, levels\nprint(course.__file__)\nprint(levels.__file__)"
-    output = "".join(f"{root / package / '__init__.py'}\n" for package in ("course", "levels"))
-    printed = nbformat.v4.new_output("stream", name="stdout", text=output)
-    cell = nbformat.v4.new_code_cell(source, outputs=[printed], execution_count=1)
-    build.write_notebook(root, "where", nbformat.v4.new_notebook(cells=[cell], metadata=build.METADATA))
-    result = nbval(root, "where")
-    assert result.passed, result.output
-
-
 def test_text_notebooks_and_levels_agree():
     assert build.check(build.ROOT, build.all_in(build.ROOT) + build.translated_in(build.ROOT)) == []
 
@@ -120,54 +107,31 @@ def test_sizes():
     assert max(sizes.values(), default=0) <= 2e6 and sum(sizes.values()) <= 7e6, sizes
 
 
-def imported(tree: ast.AST) -> set[str]:
-    names = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    plain = {alias.name for node in names if isinstance(node, ast.Import) for alias in node.names}
-    members = [node for node in names if isinstance(node, ast.ImportFrom) and not node.level]
-    return plain | {f"{node.module}.{alias.name}" for node in members for alias in node.names}
-
-
-ITEM = re.compile(r"(\d+[.)]|[-+*]) ")
-
-
-def stray_items(text):
-    """Lines of a paragraph that Markdown takes for the first item of a list, because they begin like one."""
-    found, before = [], ""
-    for line in text.splitlines():
-        if ITEM.match(line) and re.match(r"[^\s#|<>]", before) and not ITEM.match(before):
-            found.append(line)
-        if line.strip() and not (line.startswith(" ") and ITEM.match(before)):  # what is indented belongs to its item
-            before = line
-        elif not line.strip():
-            before = ""
-    return found
-
-
 @pytest.mark.parametrize("name", build.all_in(build.ROOT))
 def test_no_line_of_a_paragraph_begins_a_list(name):
+    """A list ends no paragraph above it: between them is a blank line."""
     for cell in build.from_text(build.ROOT, name).cells:
-        assert cell.cell_type != "markdown" or not stray_items(cell.source), cell.source
+        if cell.cell_type == "markdown":
+            parts = [part for part in MarkdownIt().parse(cell.source) if part.map and part.level == 0]
+            ends = {part.map[1] for part in parts if part.type == "paragraph_open"}
+            lists = {part.map[0] for part in parts if part.type.endswith("list_open")}
+            assert not ends & lists, cell.source
 
 
 @pytest.mark.parametrize("name", build.all_in(build.ROOT))
-def test_no_output_tells_of_the_machine_that_built_it(name):
-    """Its folders, and what was installed on the way: `course serve --setup` first, then build again."""
-    for cell in build.read_notebook(build.ROOT, name).cells:
-        told = json.dumps(
-            [{**output, "data": {**output.get("data", {}), "image/png": ""}} for output in cell.get("outputs", [])]
-        )
-        assert not re.search(r"(?<![\w.])/(tmp|root|home|opt|var|Users)/|Setting up ", told), cell.source
+def test_no_stored_output_looks_like_an_error_or_tells_of_the_machine_that_built_it(name):
+    """None is on stderr, which Jupyter shows in red; and the text before a note says that it comes.
 
-
-@pytest.mark.parametrize("name", build.all_in(build.ROOT))
-def test_no_stored_output_looks_like_an_error(name):
-    """None is on stderr, which Jupyter shows in red; and the text before a note says that it comes."""
+    None names folders of the machine, or what was installed on the way: `course serve --setup`, then build again.
+    """
     prose = ""
     for number, cell in enumerate(build.read_notebook(build.ROOT, name).cells, 1):
         if cell.cell_type == "markdown":
             prose = cell.source
         for output in cell.get("outputs", []):
             where = build.title(number, cell.source)
+            told = json.dumps({**output, "data": {**output.get("data", {}), "image/png": ""}})
+            assert not re.search(r"(?<![\w.])/(tmp|root|home|opt|var|Users)/|Setting up ", told), where
             assert output.get("name") != "stderr", where
             if output.output_type == "stream" and re.search("^Note: ", output.text, re.MULTILINE):
                 assert re.search(r"\b[Nn]otes? (will )?says?\b", prose), where
@@ -204,20 +168,6 @@ def test_a_notebook_of_the_five_leads_on(name):
     assert [link for link in found if link not in beside] == [f"{each}.ipynb" for each in following] + walk
     after = links_in(prose[-1])
     assert after == [f"{following[0]}.ipynb"] if following else after
-
-
-class WithoutFunctions(ast.NodeTransformer):
-    def visit_FunctionDef(self, node):
-        return None
-
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-
-def test_course_starts_without_levels():
-    peers = build.ROOT / "course" / "author" / "bench" / "peers"  # each in a process of its own, `levels` too
-    for path in {*build.ROOT.glob("course/**/*.py")} - {*peers.rglob("*.py")}:
-        tree = WithoutFunctions().visit(ast.parse(path.read_text(encoding="utf-8")))
-        assert not [name for name in imported(tree) if name.split(".")[0] == "levels"], f"{path}, at module level"
 
 
 @pytest.mark.quick

@@ -45,17 +45,13 @@ def sections(name):
 
 @pytest.mark.quick
 @pytest.mark.parametrize("name", NAMES)
-def test_the_five_end_with_the_same_headings(name):
+def test_the_five_end_with_the_same_headings_and_what_they_promise(name):
+    """Both tasks, their cost, and the level beside the one below."""
     found = sections(name)
     assert list(found)[-len(END) :] == END
-    assert found["The two tasks on this level"][0] == TASKS
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_each_shows_both_tasks_their_cost_and_the_level_beside_the_one_below(name):
-    found = sections(name)
-    tasks = "\n".join(found["The two tasks on this level"][1])
-    assert "linear_regression(" in tasks and "dnn_classifier(" in tasks
+    titles, sources = found["The two tasks on this level"]
+    tasks = "\n".join(sources)
+    assert titles == TASKS and "linear_regression(" in tasks and "dnn_classifier(" in tasks
     assert found["What this level cost"][1] and found["The same in TensorFlow and PyTorch"]
     assert any("compare.side_by_side(" in source for source in found["Side by side"][1])
     assert "build.level(" in found["Build"][1][-1]

@@ -21,17 +21,8 @@ shape: a whole number. Gives an array of as many zeros.
 right = []
 wrong = []
 """
-STUB = '''#| export memory blank alloc
-\'\'\'Memory, counted.\'\'\'
-
-LOG = []
-
-
-# what is held
-def alloc(shape):
-    """shape: a whole number. Gives an array of as many zeros."""
-    ...  # about 2 lines'''
 OWN = "    LOG.append(shape)\n    return np.zeros(shape)"
+LEFT = '    """shape: a whole number. Gives an array of as many zeros."""\n    ...  # about 2 lines'
 
 
 @pytest.fixture
@@ -67,21 +58,23 @@ def write(root, body):
     nbformat.write(notebook, root / MINE / f"{NAME}.ipynb")
 
 
+def choose(root, *depths, **more):
+    """Choose these depths, one after the other, and open the desk each time."""
+    for each in depths:
+        depth.choose(root, each, **more)
+        workspace.open_desk(root)
+
+
 def levels(root):
     return {path.name: path.read_text(encoding="utf-8") for path in (root / MINE / "levels").rglob("*.py")}
 
 
-def test_at_first_a_desk_has_the_notebooks_as_they_are(course):
-    assert depth_in(course) == "some"
-    assert build.essence(mine(course)) == build.essence(build.from_text(course, NAME))
-
-
 def test_at_most_a_stub_stands_there_with_hints_beneath_it_and_the_levels_stay(course):
     whole, before = mine(course), levels(course)
-    depth.choose(course, "most")
-    workspace.open_desk(course)
-    stub, beneath = alloc_in(mine(course))
-    assert stub.source == STUB and stub.id == alloc_in(whole)[0].id
+    assert build.essence(whole) == build.essence(build.from_text(course, NAME)) and depth_in(course) == "some"
+    choose(course, "most")
+    (cell, _), (stub, beneath) = alloc_in(whole), alloc_in(mine(course))
+    assert stub.source == cell.source.replace("most alloc", "blank alloc").replace(OWN, LEFT) and stub.id == cell.id
     assert len(mine(course).cells) == len(whole.cells) + 1
     assert "What does <code>LOG</code> hold?" in beneath.source and "x &lt; y is no tag" in beneath.source
     assert f"\n```python\ndef alloc(shape):\n{OWN}\n```\n" in beneath.source
@@ -91,20 +84,15 @@ def test_at_most_a_stub_stands_there_with_hints_beneath_it_and_the_levels_stay(c
 
 def test_back_at_some_what_was_left_empty_is_whole_again(course):
     whole = build.essence(mine(course))
-    depth.choose(course, "most")
-    workspace.open_desk(course)
-    depth.choose(course, "some")
-    workspace.open_desk(course)
+    choose(course, "most", "some")
     assert build.essence(mine(course)) == whole
 
 
 def test_what_the_reader_wrote_stays_at_either_depth(course):
-    depth.choose(course, "most")
-    workspace.open_desk(course)
+    choose(course, "most")
     write(course, "    LOG.append(shape)\n    return np.zeros(shape) + 0")
     for each in ("some", "most"):
-        depth.choose(course, each)
-        workspace.open_desk(course)
+        choose(course, each)
         cell, _ = alloc_in(mine(course))
         assert cell.source.endswith("np.zeros(shape) + 0") and "blank alloc" in cell.source
 
@@ -114,8 +102,7 @@ def test_a_function_that_was_changed_as_a_whole_becomes_a_filled_blank(course):
     cell, _ = alloc_in(notebook)
     cell.source = cell.source.replace("return np.zeros(shape)", "return np.zeros(shape, float)")
     nbformat.write(notebook, course / MINE / f"{NAME}.ipynb")
-    depth.choose(course, "most")
-    workspace.open_desk(course)
+    choose(course, "most")
     cell, beneath = alloc_in(mine(course))
     assert cell.source.startswith("#| export memory blank alloc\n") and "np.zeros(shape, float)" in cell.source
     assert "Second hint" in beneath.source, "and no second version of the course's"
@@ -123,8 +110,7 @@ def test_a_function_that_was_changed_as_a_whole_becomes_a_filled_blank(course):
 
 def test_a_desk_with_half_filled_blanks_and_a_key_that_is_gone_is_opened_and_nothing_is_lost(course):
     """As the desk of a reader of an older course, who had written a part of two functions."""
-    depth.choose(course, "most")
-    workspace.open_desk(course)
+    choose(course, "most")
     write(course, "    LOG.append(shape)\n    ...")
     gone = '#| export memory blank freed\ndef freed(array):\n    """Give back the memory of an array."""\n    ...'
     for folder, source in ((workspace.BASE, gone), (MINE, gone.replace("    ...", "    LOG.pop()\n    ..."))):
@@ -147,11 +133,9 @@ def test_a_desk_with_half_filled_blanks_and_a_key_that_is_gone_is_opened_and_not
 
 
 def test_for_a_class_the_solutions_are_not_there_and_come_back(course):
-    depth.choose(course, "most", hidden=True)
-    workspace.open_desk(course)
+    choose(course, "most", hidden=True)
     assert "Second hint" in alloc_in(mine(course))[1].source and "Solution" not in alloc_in(mine(course))[1].source
-    depth.choose(course, hidden=False)
-    workspace.open_desk(course)
+    choose(course, "", hidden=False)
     assert "Solution" in alloc_in(mine(course))[1].source and depth_in(course) == "most"
 
 

@@ -158,7 +158,7 @@ def three(draw):
 
 @settings(deadline=None)  # nothing here is about time
 @given(three())
-def test_nothing_that_a_reader_wrote_is_lost(versions):
+def test_nothing_that_a_reader_wrote_is_lost_and_everything_new_of_the_course_arrives(versions):
     base, mine, course = versions
     merged, _ = merge(base, mine, course)
     began = {cell.id: content(cell) for cell in base}
@@ -166,12 +166,6 @@ def test_nothing_that_a_reader_wrote_is_lost(versions):
         if began.get(cell.id) != content(cell):
             assert content(cell) in [content(each) for each in merged]
     assert len({cell.id for cell in merged}) == len(merged)
-
-
-@given(three())
-def test_everything_new_of_the_course_arrives(versions):
-    base, mine, course = versions
-    merged, _ = merge(base, mine, course)
     known = [cell.source for cell in base]
     assert {cell.source for cell in course if cell.source not in known} <= set(sources(merged))
 

@@ -48,59 +48,43 @@ def work(root: Path, line: str = "mine = 1") -> None:
     nbformat.write(notebook, root / NOTEBOOK)
 
 
-def spoil_notebook(root):
-    work(root)
+DAMAGED = {NOTEBOOK: b"\xff\x00 not a notebook"}
+HALF_A_ROOM = {"mine/levels/kernels/registry.py": b"KERNELS = {\r\n"}
+ANOTHER_ROOM = {"mine/levels/kernels/tasks.py": None, "mine/levels/kernels/mine.py": b"print('mine')\n"}
 
 
-def damage_notebook(root):
-    (root / NOTEBOOK).write_bytes(b"\xff\x00 not a notebook")
+def spoil(root: Path, changes: dict[str, bytes | None]) -> None:
+    """Leave these files on the desk; None: a file, or a folder, is gone."""
+    for path, text in changes.items():
+        if text is not None:
+            (root / path).write_bytes(text)
+        elif (root / path).is_dir():
+            shutil.rmtree(root / path)
+        else:
+            (root / path).unlink()
 
 
-def delete_notebook(root):
-    (root / NOTEBOOK).unlink()
+CHANGES = [(changes, ["02_kernels"]) for changes in (DAMAGED, {NOTEBOOK: None})]
+CHANGES += [(each, ["mine/levels/kernels/", "--level"]) for each in (HALF_A_ROOM, ANOTHER_ROOM, {"mine/levels": None})]
 
 
-def half_a_room(root):
-    (root / "mine/levels/kernels/registry.py").write_bytes(b"KERNELS = {\r\n")
-
-
-def missing_room_and_another(root):
-    (root / "mine/levels/kernels/tasks.py").unlink()
-    (root / "mine/levels/kernels/mine.py").write_text("print('mine')\n")
-
-
-def no_level(root):
-    shutil.rmtree(root / "mine" / "levels")
-
-
-@pytest.mark.parametrize("change", [spoil_notebook, damage_notebook, delete_notebook])
-def test_a_notebook_comes_back_and_the_readers_too(kept, change, capsys):
+@pytest.mark.parametrize("changes, arguments", CHANGES)
+def test_a_notebook_or_a_level_comes_back_and_the_readers_too(kept, changes, arguments, capsys):
     built = files(kept)
-    change(kept)
+    spoil(kept, changes)
     theirs = files(kept)
-    assert course(kept, "reset", "02_kernels") == 0
-    assert files(kept) == built
+    assert course(kept, "reset", *arguments) == 0
+    others = [path for path in built if path.startswith("mine/levels/hardware/") and path not in theirs]
+    assert files(kept) == {path: text for path, text in built.items() if path not in others}
     assert course(kept, "undo") == 0
     assert files(kept) == theirs
     assert "course undo" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("change", [half_a_room, missing_room_and_another, no_level])
-def test_a_level_comes_back_and_the_readers_too(kept, change):
-    built = {path: text for path, text in files(kept).items() if not path.startswith("mine/levels/hardware")}
-    change(kept)
-    theirs = files(kept)
-    assert course(kept, "reset", "mine/levels/kernels/", "--level") == 0
-    assert {path: text for path, text in files(kept).items() if not path.startswith("mine/levels/hardware")} == built
-    assert course(kept, "undo") == 0
-    assert files(kept) == theirs
-
-
 def test_catch_up_installs_the_levels_beneath_and_nothing_else(kept, capsys):
     built = files(kept)
     work(kept)
-    half_a_room(kept)
-    (kept / "mine/levels/hardware/tasks.py").write_text("raise SystemExit\n")
+    spoil(kept, HALF_A_ROOM | {"mine/levels/hardware/tasks.py": b"raise SystemExit\n"})
     theirs = files(kept)
     assert course(kept, "catch-up", "mine/02_kernels.ipynb") == 0
     assert files(kept) == theirs | {"mine/levels/hardware/tasks.py": built["mine/levels/hardware/tasks.py"]}
@@ -135,7 +119,7 @@ def test_what_is_unchanged_is_said_to_be(kept, arguments, capsys):
 def test_undo_goes_back_one_by_one_and_keeps_later_work(kept, capsys):
     built = files(kept)
     work(kept)
-    half_a_room(kept)
+    spoil(kept, HALF_A_ROOM)
     theirs = files(kept)
     assert course(kept, "reset", "02_kernels") == course(kept, "reset", "kernels", "--level") == 0
     work(kept, "later = 1")
@@ -159,9 +143,7 @@ def test_as_many_undos_as_commands_lead_back_to_the_last_byte(built, commands):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(shutil.copytree(built, Path(folder).resolve() / "project"))
         workspace.open_desk(root)
-        damage_notebook(root)
-        missing_room_and_another(root)
-        (root / "mine/levels/hardware/tasks.py").write_bytes(b"\xff\r\n")
+        spoil(root, DAMAGED | ANOTHER_ROOM | {"mine/levels/hardware/tasks.py": b"\xff\r\n"})
         theirs = files(root)
         for command in commands:
             assert course(root, *command) == 0
@@ -218,14 +200,10 @@ def test_what_was_set_aside_is_gone_or_damaged(kept, capsys):
     assert "is damaged" in refused(kept, capsys, "undo")
 
 
+@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="the tests run in no environment")
 def test_through_the_door(project):
     """As a reader calls it, before there is a desk."""
-    for name in ("__main__.py", "commands.py", "terminal", "author/setup", "reader"):
-        part = build.ROOT / "course" / name
-        if part.is_dir():
-            shutil.copytree(part, project / "course" / name, dirs_exist_ok=True)
-        else:
-            shutil.copy(part, project / "course" / name)
+    shutil.copytree(build.ROOT / "course", project / "course", dirs_exist_ok=True)
     for name in ("pyproject.toml", "requirements.lock", "requirements-test.lock"):
         shutil.copy(build.ROOT / name, project / name)
 
@@ -233,8 +211,6 @@ def test_through_the_door(project):
         command = [sys.executable, "-m", "course", *arguments]
         return subprocess.run(command, cwd=project, env=build.environment(project), capture_output=True, text=True)
 
-    if sys.prefix == sys.base_prefix:
-        pytest.skip("the tests run in no environment")
     assert door("reset", "02").returncode == 0
     fresh = files(project)
     work(project)

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from course import build
+from course import build, commands
 from course.author.build import MINE
 from course.author.setup import reset, warmup, workspace
 from course.reader import checks
@@ -74,15 +74,11 @@ def test_a_desk_holds_the_notebooks_without_outputs_and_all_levels(project):
     assert all(path.startswith(f"{MINE}/") for path in now.keys() - before.keys())
 
 
-def test_opening_again_changes_nothing(opened):
+def test_opening_again_brings_back_what_is_missing_and_changes_nothing_else(opened):
     work(opened, "KERNELS = {}", "KERNELS = dict()")
     stamps = {path: path.stat().st_mtime_ns for path in (opened / MINE).rglob("*")}
     assert workspace.open_desk(opened) == []
     assert {path: path.stat().st_mtime_ns for path in (opened / MINE).rglob("*")} == stamps
-
-
-def test_what_is_missing_comes_back_and_nothing_else(opened):
-    work(opened, "KERNELS = {}", "KERNELS = dict()", "02_kernels")
     before = files(opened)
     path_of(opened, "01_hardware").unlink()
     shutil.rmtree(opened / MINE / "levels" / "kernels")
@@ -90,21 +86,15 @@ def test_what_is_missing_comes_back_and_nothing_else(opened):
     assert files(opened) == before
 
 
-def test_a_newer_course_reaches_a_notebook_in_which_nobody_worked(opened):
+def test_a_newer_course_reaches_notebooks_in_which_nobody_worked_and_says_so_in_one_line(opened):
     news(opened, "KERNELS = {}", "KERNELS = dict()")
     told = workspace.open_desk(opened)
     assert told[0] == ("The course has changed, and with it mine/02_kernels.ipynb in which you had written nothing.")
     assert "KERNELS = dict()" in mine(opened).cells[2].source
     assert b"KERNELS = dict()" in files(opened)["mine/levels/kernels/registry.py"]
     assert workspace.open_desk(opened) == []
-
-
-def test_notebooks_in_which_nobody_worked_are_told_in_one_line(opened):
-    for name, old, new in (
-        (NAMES[0], "# what is held", "# what is kept"),
-        (NAMES[1], "KERNELS = {}", "KERNELS = dict()"),
-    ):
-        news(opened, old, new, name)
+    assert reset.main("undo", [], opened) == 0
+    news(opened, "# what is held", "# what is kept", NAMES[0])
     told = workspace.open_desk(opened)
     assert len(told) == 2 and "kept in .course/aside/" in told[1]
     assert told[0] == "The course has changed, and with it 2 notebooks in which you had written nothing."
@@ -141,13 +131,8 @@ def test_a_newer_course_leaves_the_readers_cells_and_the_level_built_from_them(o
 def test_a_cell_that_both_changed_is_told(opened):
     work(opened, "KERNELS = {}", "KERNELS = {}  # mine")
     news(opened, "KERNELS = {}", "KERNELS = dict()")
-    told = workspace.open_desk(opened)
-    assert (
-        "  a new cell (`KERNELS = dict()`): you have changed it, too. Your cell stays, and the course's is beneath it."
-        in told
-    )
-    kinds = [(cell.cell_type, "KERNELS = " in cell.source) for cell in mine(opened).cells]
-    assert ("code", True) in kinds and ("raw", True) in kinds
+    stays = "you have changed it, too. Your cell stays, and the course's is beneath it."
+    assert f"  a new cell (`KERNELS = dict()`): {stays}" in workspace.open_desk(opened)
     assert "# mine" in mine(opened).cells[2].source
 
 
@@ -209,42 +194,37 @@ def test_lines_that_end_as_on_windows_are_no_news(opened):
 # What the Build cell writes, and where.
 
 
-def run_in_kernel(root, folder, name, environment):
-    """Run a notebook's code cells, in this folder, as any Jupyter would: what they print, or the error."""
+def run(root, name, folder=MINE, **environment):
+    """Run a notebook's code cells, in this folder, as any Jupyter would: what they print, and {number: error}."""
     notebook = nbformat.read(root / folder / f"{name}.ipynb", 4)
-    client = NotebookClient(notebook, timeout=120, kernel_name="python3")
-    client.execute(cwd=str(root / folder), env=environment)
-    outputs = [output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", [])]
-    return "".join(outputs)
+    client = NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True)
+    reader = {key: value for key, value in build.environment(root).items() if key != build.COPY}
+    client.execute(cwd=str(root / folder), env=reader | environment)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    outputs = [(number, output) for number, cell in enumerate(cells) for output in cell.outputs]
+    printed = "".join(output.get("text", "") for _, output in outputs)
+    return printed, {number: output.evalue for number, output in outputs if output.output_type == "error"}
 
 
-def as_a_reader(root):
-    return {key: value for key, value in build.environment(root).items() if key != build.COPY}
-
-
-def test_the_build_cell_at_the_desk_writes_the_readers_levels(opened):
-    work(opened, "# what is held", "# what is held, by me", "01_hardware")
-    course = levels(opened)
-    printed = run_in_kernel(opened, MINE, "01_hardware", as_a_reader(opened))
-    assert "mine/levels/hardware\n" in printed and "3 steps in a fresh process" in printed
-    assert levels(opened) == course
-    assert b"# what is held, by me" in files(opened)["mine/levels/hardware/memory.py"]
-    work(opened, "build.level(", "import levels\nprint(levels.__file__)\nbuild.level(")
-    printed = run_in_kernel(opened, MINE, "02_kernels", as_a_reader(opened))
-    assert f"{opened / MINE / 'levels' / '__init__.py'}\n" in printed
-
-
-def test_a_level_above_runs_on_what_the_reader_built(opened):
+def test_the_build_cell_at_the_desk_writes_the_readers_levels_and_the_next_level_runs_on_them(opened):
     work(opened, "np.mean(x[rows] - y[rows])", "np.mean(x[rows] - y[rows]) + 1", "01_hardware")
     work(opened, "return x.sum() / len(x)", "return x.sum() / len(x) + alloc(1)[0] + len(LOG)")
     work(opened, "import Fit, alloc", "import LOG, Fit, alloc")
-    assert "last loss -0.5" in run_in_kernel(opened, MINE, "01_hardware", as_a_reader(opened))
-    assert "mine/levels/kernels" in run_in_kernel(opened, MINE, "02_kernels", as_a_reader(opened))
+    work(opened, "build.level(", "import levels\nprint(levels.__file__)\nbuild.level(")
+    course = levels(opened)
+    printed, errors = run(opened, "01_hardware")
+    assert "mine/levels/hardware\n" in printed and "3 steps in a fresh process, last loss -0.5" in printed
+    assert levels(opened) == course and errors == {}
+    assert b"y[rows]) + 1" in files(opened)["mine/levels/hardware/tasks.py"]
+    printed, errors = run(opened, "02_kernels")
+    assert f"{opened / MINE / 'levels' / '__init__.py'}\n" in printed
+    assert "mine/levels/kernels" in printed and errors == {}
 
 
 def test_a_notebook_of_the_course_opened_by_hand_runs_and_changes_nothing(project):
     before = levels(project), files(project)["notebooks/02_kernels.ipynb"]
-    printed = run_in_kernel(project, "notebooks", "02_kernels", as_a_reader(project))
+    printed, errors = run(project, "02_kernels", "notebooks")
+    assert errors == {}
     assert printed.count("3 steps in a fresh process") == 1
     assert "levels/kernels\n" in printed and "This notebook is the course's own." in printed
     assert (levels(project), files(project)["notebooks/02_kernels.ipynb"]) == before
@@ -254,39 +234,25 @@ def test_a_notebook_of_the_course_opened_by_hand_runs_and_changes_nothing(projec
 def test_a_level_that_is_missing_at_the_desk_says_what_to_do(opened):
     shutil.rmtree(opened / MINE / "levels" / "hardware")
     shutil.rmtree(opened / "levels" / "hardware")
-    with pytest.raises(
-        Exception, match=r"levels.hardware is not built yet: run all cells of mine/01_hardware.ipynb, or "
-    ):
-        run_in_kernel(opened, MINE, "02_kernels", as_a_reader(opened))
+    _, errors = run(opened, "02_kernels")
+    cure = "levels.hardware is not built yet: run all cells of mine/01_hardware.ipynb, or "
+    assert any(error.startswith(cure) for error in errors.values())
 
 
 # A notebook that the reader has renamed.
 
 
-def renamed(root, name, session=None):
-    """Run the reader's 01_hardware under another name. Returns what is printed, and the error with its cell."""
-    notebook = nbformat.read(root / MINE / f"{name}.ipynb", 4)
-    client = NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True)
-    environment = as_a_reader(root) | ({"JPY_SESSION_NAME": str(session)} if session else {})
-    client.execute(cwd=str(root / MINE), env=environment)
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    printed = "".join(output.get("text", "") for cell in cells for output in cell.outputs)
-    errors = [
-        (n, output.evalue)
-        for n, cell in enumerate(cells)
-        for output in cell.outputs
-        if output.get("ename") == "BuildError"
-    ]
-    return printed, errors, len(cells)
+BUILD_CELL = 6  # the number of the last cell of 01_hardware
 
 
 @pytest.mark.parametrize("told_by_jupyter", [True, False])
 def test_a_renamed_notebook_is_noticed_in_its_first_cell_and_told_its_name(opened, told_by_jupyter):
     path_of(opened, "01_hardware").rename(path_of(opened, "my work"))
     before = files(opened / MINE)
-    _, errors, count = renamed(opened, "my work", path_of(opened, "my work") if told_by_jupyter else None)
-    assert [number for number, _ in errors] == [0, count - 1]
-    for _, error in errors:
+    called = {"JPY_SESSION_NAME": str(path_of(opened, "my work"))}
+    _, errors = run(opened, "my work", **called if told_by_jupyter else {})
+    assert [*errors] == [0, BUILD_CELL]
+    for error in errors.values():
         assert "mine/01_hardware.ipynb is missing" in error and "rename it back to 01_hardware.ipynb" in error
         assert "reset" not in error and ("this is mine/my work.ipynb" in error) == told_by_jupyter
     now = files(opened / MINE)
@@ -295,8 +261,8 @@ def test_a_renamed_notebook_is_noticed_in_its_first_cell_and_told_its_name(opene
     if not told_by_jupyter:
         return
     path_of(opened, "my work").rename(path_of(opened, "01_hardware"))
-    _, errors, _ = renamed(opened, "01_hardware", path_of(opened, "my work"))  # the kernel has its old name still
-    assert errors == []
+    _, errors = run(opened, "01_hardware", **called)  # the kernel has its old name still
+    assert errors == {}
 
 
 def test_a_renamed_notebook_beside_a_new_copy_does_not_build_from_that_copy(opened):
@@ -304,12 +270,12 @@ def test_a_renamed_notebook_beside_a_new_copy_does_not_build_from_that_copy(open
     path_of(opened, "01_hardware").rename(path_of(opened, "copy"))
     assert workspace.open_desk(opened) == []
     before = files(opened)
-    printed, errors, count = renamed(opened, "copy", path_of(opened, "copy"))
+    printed, errors = run(opened, "copy", JPY_SESSION_NAME=str(path_of(opened, "copy")))
     advice = "Then give that file another name, and rename this one back to 01_hardware.ipynb"
     assert "Note: this file is mine/copy.ipynb, and the last cell builds from mine/01_hardware.ipynb. " in printed
     assert advice in printed and "reset" not in printed
-    ((number, error),) = errors
-    assert number == count - 1 and advice in error and "reset" not in error
+    ((number, error),) = errors.items()
+    assert number == BUILD_CELL and advice in error and "reset" not in error
     assert {path: text for path, text in files(opened).items() if path in before} == before
 
 
@@ -337,8 +303,6 @@ def test_answers_stand_with_their_questions(monkeypatch, choices):
 
 
 def test_lab_hands_the_switch_to_its_kernels(project, monkeypatch):
-    from course import commands
-
     begun = []
     monkeypatch.setattr(warmup, "begin", lambda root: None)
     monkeypatch.setattr(commands, "hand_over", lambda command: begun.append((command, dict(os.environ))))
@@ -354,8 +318,6 @@ def test_lab_hands_the_switch_to_its_kernels(project, monkeypatch):
 
 def test_a_desk_without_a_lab(project, monkeypatch):
     """As the hub makes it, before it starts JupyterLab itself."""
-    from course import commands
-
     monkeypatch.setattr(commands, "hand_over", lambda command: pytest.fail("JupyterLab is started"))
     monkeypatch.setattr(names, "ROOT", project)
     assert commands.lab(["--desk"]) == 0
