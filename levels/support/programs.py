@@ -72,13 +72,18 @@ def check_fits(graph, kernels, elementwise):
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
 
 
+def named(function):
+    """Return "function step", or "a function" for one without a name, such as a partial call."""
+    name = getattr(function, "__name__", "<lambda>")
+    return "a function" if name == "<lambda>" else f"function {name}"
+
+
 def say_replayed(function, graph, batch, reasons):
     """Return why a graph has no program, from {reason: name of a back end}. Say so once, for rows on a CPU."""
     why = "; ".join(f"{name}: {why}" for why, name in reasons.items() if why)  # None: its turn comes later
     on_cpu = any(x.spec.device.kind == "cpu" for x in graph.ops)
     if batch and on_cpu and not getattr(function, "quiet", False):  # quiet: no reader has written it
-        name = "a function" if function.__name__ == "<lambda>" else f"function {function.__name__}"
-        say_once(f"{name} runs op by op, which is slower: {'; '.join(filter(None, reasons))}")
+        say_once(f"{named(function)} runs op by op, which is slower: {'; '.join(filter(None, reasons))}")
     return why
 
 

@@ -15,6 +15,7 @@ import warnings
 from levels import low_level
 from levels.kernels import KERNELS
 from levels.support.compiled import globals_read
+from levels.support.programs import named
 from levels_more.compiler.reads import cell_content, of_levels, same
 
 
@@ -114,7 +115,7 @@ class Function(low_level.Function):
         found = super().compile(args, over)
         if self.traces % 10 == 0:
             why = "once for each new shape, dtype or value"
-            warnings.warn(f"{self.__name__} was traced {self.traces} times, {why}", stacklevel=6)
+            warnings.warn(f"{named(self)} was traced {self.traces} times, {why}", stacklevel=6)
         return found
 
     def traced(self, signature, over):
