@@ -5,6 +5,7 @@ import math
 import sys
 import warnings
 
+import numba
 import numpy as np
 import pytest
 from back_ends import kinds
@@ -336,3 +337,16 @@ def test_a_bug_in_a_back_end_is_no_silent_slowdown():
     step = step_of(lambda x, w: x @ w)
     with pytest.raises(KeyError, match="no such key"):
         step.over(ROWS, ROWS[:, :1], BATCHES)
+
+
+@numba.njit
+def square(x):
+    return x * x
+
+
+def test_a_kernel_that_calls_what_numba_has_compiled_is_left_to_its_kernel(caplog):
+    scalar("square_and_one")(lambda x: square(x) + 1.0)
+    step = function(lambda x: apply("square_and_one", x))
+    assert step(constant([[2.0], [3.0]])).numpy().tolist() == [[5.0], [10.0]]
+    (said,) = caplog.messages
+    assert "the function of square_and_one cannot be written as instructions (" in said and "\n" not in said

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import gc
 import math
 import operator
@@ -52,6 +53,7 @@ from levels_more.low_level import (
     transpose,
     where,
 )
+from levels_more.mid_level import Dense
 
 
 def tapes():
@@ -864,3 +866,21 @@ def test_deep_nesting_is_searched_or_refused():
     net.nest = nest
     with contextlib.suppress(ValueError):  # to refuse it in words is as good
         assert len(net.variables) == 1
+
+
+class Doubles:
+    def __call__(self, x):
+        return x + x
+
+
+LAYER = Dense(2, dtype="float64")
+LAYER.build((None, 2))
+
+
+@pytest.mark.filterwarnings("ignore:.* was traced 10 times")
+@pytest.mark.parametrize("called", [operator.neg, functools.partial(operator.mul, 3.0), Doubles(), LAYER])
+def test_whatever_can_be_called_becomes_a_function(called):
+    step = low_level.function(called)
+    for rows in range(1, 12):  # from the tenth trace on, levels_more warns of it by its name
+        x = constant(np.arange(2.0 * rows).reshape(rows, 2))
+        assert step(x).numpy().tolist() == called(x).numpy().tolist()
