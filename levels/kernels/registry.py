@@ -39,7 +39,7 @@ class Plan:
         `attrs` are all attributes of this launch: name -> value.
         """
         program = self.compiled or compiled_once(self)
-        values = map(attrs.get, self.numbers)
+        values = [attrs[name] for name in self.numbers]
         program(out.data, *[x.data for x in reads], *values)
         self.launches += 1
         return out
