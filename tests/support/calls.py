@@ -355,7 +355,7 @@ call("gradient of one", functools.partial(on_tape, lambda tape, y, w: tape.gradi
 call("grad", functools.partial(on_tape, lambda tape, *given: L.grad(*given)), outputs=Y, inputs=W)
 call("backward", functools.partial(on_tape, lambda tape, loss: L.backward(loss)), loss=Y)
 call("GradientTape", L.GradientTape, persistent=FLAG)
-call("function", lambda python: L.function(python)(ONES), python=right(lambda x: x * 2.0))
+call("function", lambda python: L.function(python)(ONES), python=right(lambda x: x * 2.0, "function"))
 call("function of", lambda x: L.function(L.exp)(x), x=X + "True")
 call("over", lambda **options: L.function(lambda x: L.reduce_sum(x)).over(*options.values()),
      x=array(4, 3, takes="shape axis float64 nans"), batches=right([[0, 1], [2, 3]], "int64 int16"))

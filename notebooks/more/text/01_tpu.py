@@ -18,8 +18,6 @@ build.watch("more/01_tpu")
 figures.you_are_here(1)
 
 # %%
-import textwrap
-
 import numpy as np
 
 from course.reader import checks
@@ -207,7 +205,7 @@ for name, attempt in attempts.items():
     try:
         attempt()
     except (LookupError, TypeError, ValueError) as error:
-        print(textwrap.fill(f"{name}: {type(error).__name__}: {error}", 88, subsequent_indent="  "))
+        print(f"{name}: {type(error).__name__}: {error}")
 
 # %% [markdown]
 # Now it multiplies. We send a thousand rows through two tiles of weights, one above the other:

@@ -321,7 +321,7 @@ for rate in (0.1, 1.0):
     slopes = tape.gradient(loss, nets[rate].variables)
     named = zip(nets[rate].named(Variable), slopes)
     reached = [name for name, slope in named if slope.numpy().any()]
-    print(f"rate {rate}: a gradient reaches {len(reached)} variables:")
+    print(f"rate {rate}: a gradient reaches {len(reached)} of {len(slopes)} variables:")
     print("  ", *reached)
 
 # %% [markdown]
